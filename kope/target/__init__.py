@@ -1,0 +1,1 @@
+"""Targets: toolchains and hardware that candidates are built for and run on."""

@@ -1,0 +1,180 @@
+"""Reads the symbol table of a candidate's object file and refuses what a kernel has no business linking to.
+
+It decides by name alone. Which names the runtime offers is read from the runtime's own objects, not listed here.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kope.model import Diagnostic
+from kope.target.twin.source import SOURCE_NAME
+
+_SHT_SYMTAB = 2
+_STB_LOCAL, _STB_GLOBAL, _STB_WEAK = 0, 1, 2
+_SHN_UNDEF = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Names a relocatable object asks for and offers to others. weak: offered, but gives way to another definition."""
+
+    undefined: frozenset[str]
+    defined: frozenset[str]
+    weak: frozenset[str]
+
+
+def read(path: Path) -> Symbols:
+    """Read a 64-bit little-endian ELF relocatable. Raises ValueError when the file is something else."""
+    data = path.read_bytes()
+    if data[:6] != b"\x7fELF\x02\x01":
+        raise ValueError(f"{path} is not a 64-bit little-endian ELF object")
+    section_offset = struct.unpack_from("<Q", data, 0x28)[0]
+    entry_size, count = struct.unpack_from("<HH", data, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, section_offset + i * entry_size) for i in range(count)]
+    undefined: set[str] = set()
+    defined: set[str] = set()
+    weak: set[str] = set()
+    for section in sections:
+        if section[1] != _SHT_SYMTAB:
+            continue
+        offset, size, link, item_size = section[4], section[5], section[6], section[9]
+        names_offset = sections[link][4]
+        for position in range(offset, offset + size, item_size):
+            name_at, info, _, index = struct.unpack_from("<IBBH", data, position)
+            name = _name(data, names_offset + name_at)
+            binding = info >> 4
+            if not name or binding == _STB_LOCAL:
+                continue
+            if index == _SHN_UNDEF:
+                undefined.add(name)
+            else:
+                (weak if binding == _STB_WEAK else defined).add(name)
+    return Symbols(frozenset(undefined), frozenset(defined), frozenset(weak))
+
+
+def _name(data: bytes, offset: int) -> str:
+    return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
+
+
+_LIBM = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin"
+    " fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nearbyint nextafter"
+    " pow remainder rint round scalbln scalbn sin sincos sinh sqrt tan tanh tgamma trunc"
+).split()
+_LIBC = frozenset(
+    """
+    abs labs llabs div ldiv lldiv atoi atol atoll atof strtol strtoll strtoul strtoull strtof strtod
+    memchr memcmp memcpy memmove memset strcat strchr strcmp strcpy strlen strncat strncmp strncpy strrchr strstr
+    bcmp bsearch qsort rand srand malloc calloc realloc free aligned_alloc abort
+    isalnum isalpha isdigit islower isspace isupper isxdigit tolower toupper
+    printf puts putchar fprintf fwrite fputs fputc vprintf vfprintf snprintf vsnprintf sprintf stdout stderr fflush
+    __printf_chk __fprintf_chk __snprintf_chk __vsnprintf_chk __sprintf_chk __memcpy_chk __memset_chk __memmove_chk
+    __assert_fail __errno_location __stack_chk_fail __stack_chk_guard __tls_get_addr __dso_handle
+    _GLOBAL_OFFSET_TABLE_ __gxx_personality_v0 _Unwind_Resume __sanitizer_cov_trace_pc
+    """.split()
+) | frozenset(name + suffix for name in _LIBM for suffix in ("", "f", "l"))
+
+_ALLOWED_PATTERNS = re.compile(
+    r"__cxa_(?!thread_atexit)\w+|_Z[dn][alw]\w+"  # exceptions, static guards; operator new and delete
+    r"|_Z(?:N|NK|NS|NKS|S|St|TI|TS|TV|Tv|Th|GV|GR|NSt|NKSt)\w*"  # C++ names: looked at by namespace below
+    r"|__(?:add|sub|mul|div|neg|trunc|extend|fix|float|eq|ne|lt|le|gt|ge|mod|udiv|umod|pow|ash|lsh|clz|ctz|ffs|popcount"
+    r"|unord|cmp)\w*[0-9df]"  # arithmetic support of the compiler
+    r"|__gnu_\w+|__aarch64_\w+"
+)
+_FORBIDDEN_CPP = re.compile(
+    r"kope_twin7control|(?:St|S)(?:\d*|)(?:13basic_fstream|14basic_ifstream|14basic_ofstream|12basic_file|6thread"
+    r"|18condition_variable|6chrono|10filesystem|13random_device|12this_thread|7__mutex|15__thread_helper)"
+)
+
+_FAMILIES: tuple[tuple[str, str], ...] = (
+    (r"f?open(at|64)?|creat|read|write|p(read|write)\w*|fread|fgets|fscanf|fopen\w*|remove|unlink\w*|rename|mkdir|stat\w*|"
+     r"l?seek|mmap\w*|munmap|mprotect|shm_open|sendfile|readlink|opendir|readdir|chmod|truncate|ftruncate|tmpfile", "files"),
+    (r"socket|connect|bind|listen|accept\w*|send\w*|recv\w*|getaddrinfo|gethostby\w*|inet_\w+", "the network"),
+    (r"pthread_\w+|thrd_\w+|clone\w*|sem_\w+", "threads"),
+    (r"fork|vfork|exec\w*|system|popen|posix_spawn\w*|wait\w*|kill|raise|exit|_exit|quick_exit|ptrace|prctl|signal|sigaction|"
+     r"setrlimit|syscall|dl\w+|sig\w+|atexit|longjmp|\w*setjmp|_longjmp", "processes"),
+    (r"getenv|secure_getenv|setenv|putenv|environ|__environ", "the environment"),
+    (r"time|clock\w*|gettimeofday|nanosleep|usleep|sleep|times|getrusage|_ZNSt6chrono\w*", "clocks"),
+    (r"aclrt\w+|aclInit|aclFinalize|acl\w+", "the host runtime"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRules:
+    """What the runtime offers to candidates, and what must stay its own.
+
+    offered: names a candidate may link to. owned: names the executable already has or takes from the C library; a
+    candidate that defined one of them would replace it.
+    """
+
+    offered: frozenset[str]
+    owned: frozenset[str]
+
+
+def findings(symbols: Symbols, rules: LinkRules) -> tuple[Diagnostic, ...]:
+    """Return one diagnostic per symbol the candidate must not use or define, and for a missing entry."""
+    found = [_forbidden(name) for name in sorted(symbols.undefined) if not _allowed(name, symbols, rules)]
+    found += [_taken(name) for name in sorted(symbols.defined | symbols.weak) if _steals(name, symbols, rules)]
+    if "kope_entry" not in symbols.defined:
+        found.append(
+            Diagnostic(
+                "no-entry",
+                "the object does not export kope_entry with C linkage",
+                remedy='write extern "C" int kope_entry(const KopeCall* call)',
+                file=SOURCE_NAME,
+            )
+        )
+    return tuple(found)
+
+
+def _allowed(name: str, symbols: Symbols, rules: LinkRules) -> bool:
+    if name in rules.offered or name in _LIBC:
+        return True
+    return bool(_ALLOWED_PATTERNS.fullmatch(name)) and "kope_twin" not in name and not _FORBIDDEN_CPP.search(name)
+
+
+def _steals(name: str, symbols: Symbols, rules: LinkRules) -> bool:
+    if name in ("kope_entry", "kope_workspace_bytes"):
+        return False
+    if name in symbols.weak:  # templates and inline functions: the first definition wins, and the runtime's comes first
+        return not name.startswith("_Z") and name in rules.owned
+    return name in rules.owned or name in _LIBC or name == "main" or name.startswith(("__", "_Zn", "_Zd"))
+
+
+def _forbidden(name: str) -> Diagnostic:
+    for pattern, family in _FAMILIES:
+        if re.fullmatch(pattern, name):
+            return Diagnostic(
+                "forbidden-symbol",
+                f"the candidate uses {name}: {family} are not available to a candidate",
+                remedy="compute tiling from the call's shapes and attributes, and do the work in the kernel",
+                file=SOURCE_NAME,
+            )
+    return Diagnostic(
+        "forbidden-symbol",
+        f"the candidate links to {name}, which is neither AscendC nor plain C++",
+        remedy="declare and define every function you use; docs/candidate.md lists what may be linked",
+        file=SOURCE_NAME,
+    )
+
+
+def _taken(name: str) -> Diagnostic:
+    return Diagnostic(
+        "reserved-name",
+        f"{name} is already the name of a C library or runtime function",
+        remedy="rename it, or drop extern \"C\" from the kernel",
+        file=SOURCE_NAME,
+    )
+
+
+def rules_of(runtime: Iterable[Symbols], offered: Iterable[str]) -> LinkRules:
+    """Collect what the runtime's own objects define and use, so that no candidate can replace it."""
+    owned: set[str] = set()
+    for symbols in runtime:
+        owned |= symbols.defined | symbols.undefined
+    return LinkRules(frozenset(offered), frozenset(owned) - {"kope_entry", "kope_workspace_bytes"})
