@@ -1,0 +1,6 @@
+"""Tasks: operators to write, as folders that people write by hand. Running a reference is the evaluator's business."""
+
+from kope.task.lookup import find_task, list_folders, read_tasks
+from kope.task.native import load_task
+
+__all__ = ["find_task", "list_folders", "load_task", "read_tasks"]

@@ -1,0 +1,146 @@
+"""The native task format: a folder with task.toml and reference.py, read into a Task. Nothing of it is executed."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from kope.errors import TaskError
+from kope.model import AttrValue, Case, OutputDecl, Task, Tolerance
+from kope.task.cases import DTYPES, InputDecl, read_attrs, read_case, read_inputs
+from kope.task.digest import task_digest
+from kope.task.fields import Fields, nearest
+from kope.task.signature import check_signature
+
+TASK_FILE = "task.toml"
+DEFAULT_TOLERANCE = {
+    "float32": Tolerance(rtol=1e-4, atol=1e-6),
+    "float16": Tolerance(rtol=2.0**-9, atol=2.0**-16),
+    "bfloat16": Tolerance(rtol=2.0**-7, atol=2.0**-13),
+    "int8": Tolerance(0.0, 0.0),
+    "uint8": Tolerance(0.0, 0.0),
+    "int32": Tolerance(0.0, 0.0),
+    "int64": Tolerance(0.0, 0.0),
+    "bool": Tolerance(0.0, 0.0),
+}
+"""Half and bfloat16: four times what rounding the exact result costs. float32: tight enough that computing in half
+precision fails, loose enough for hardware exp and long sums. Integers are exact unless the task says otherwise."""
+
+_KEYS = ("text", "tags", "inputs", "outputs", "attrs", "tolerance", "cases", "reference", "symbol", "framework")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+def load_task(folder: Path) -> Task:
+    """Read a task folder. The folder's name is the task's name. Raises TaskError, one line with file, key, next step."""
+    folder = Path(folder).resolve()
+    file = folder / TASK_FILE
+    fields = Fields(_read_toml(file), file)
+    fields.only(*_KEYS)
+    if not _NAME.fullmatch(folder.name):
+        raise TaskError(f"{folder}: the folder's name is the task's; rename it to lower-case letters, digits and _")
+    inputs = read_inputs(fields.child("inputs") or Fields({}, file, "inputs"))
+    attrs = read_attrs(fields.child("attrs"))
+    for name in attrs:
+        if name in {decl.name for decl in inputs}:
+            fields.fail(f"attrs.{name}", "is also an input; rename one of them")
+    outputs = _outputs(fields, inputs)
+    symbol = fields.text("symbol", "reference")
+    reference = _reference(fields, folder, symbol, inputs, attrs)
+    parts = {
+        "name": folder.name,
+        "inputs": tuple(decl.name for decl in inputs),
+        "outputs": outputs,
+        "attrs": attrs,
+        "reference": reference,
+        "symbol": symbol,
+        "framework": _framework(fields),
+        "cases": _cases(fields, inputs, attrs),
+        "tolerance": _tolerance(fields.child("tolerance")),
+    }
+    text, tags = fields.text("text"), fields.words("tags", ())
+    return Task(**parts, text=text, tags=tags, digest=task_digest(**parts), folder=folder)  # type: ignore[arg-type]
+
+
+def _read_toml(file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TaskError(
+            f"{file}: not found; a task is a folder with {TASK_FILE} and reference.py (kope task new)"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise TaskError(f"{file}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise TaskError(f"{file}: not valid TOML: {error}; correct that place") from error
+    except OSError as error:
+        raise TaskError(f"{file}: {error.strerror}; make it readable") from error
+
+
+def _reference(
+    fields: Fields, folder: Path, symbol: str, inputs: tuple[InputDecl, ...], attrs: Mapping[str, AttrValue]
+) -> str:
+    file = (folder / fields.text("reference", "reference.py")).resolve()
+    if folder not in file.parents:
+        fields.fail("reference", f"{file} is outside the task's folder; copy it in")
+    try:
+        source = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TaskError(f"{file}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    except OSError as error:
+        raise TaskError(f"{file}: {error.strerror}; write the reference there") from error
+    check_signature(source, file, symbol, [decl.name for decl in inputs], list(attrs))
+    return source
+
+
+def _framework(fields: Fields) -> str:
+    value = fields.text("framework", "numpy")
+    if value not in ("numpy", "torch"):
+        fields.fail("framework", f"unknown framework {value!r}; {nearest(value, ('numpy', 'torch'))}")
+    return value
+
+
+def _outputs(fields: Fields, inputs: tuple[InputDecl, ...]) -> tuple[OutputDecl, ...]:
+    table = fields.child("outputs")
+    if table is None or not table.table:
+        fields.fail("outputs", 'missing; write outputs = { y = "same:x" }')
+    sources = {f"same:{decl.name}": decl for decl in inputs}
+    for name, dtype in table.table.items():
+        if dtype not in DTYPES and dtype not in sources:
+            table.fail(name, f"unknown dtype {dtype!r}; {nearest(str(dtype), (*DTYPES, *sources))}")
+        if dtype in sources and sources[dtype].optional:
+            table.fail(name, f"{dtype} is an optional input; take the dtype of one that is always there")
+    return tuple(OutputDecl(name, dtype) for name, dtype in table.table.items())
+
+
+def _tolerance(fields: Fields | None) -> dict[str, Tolerance]:
+    rules = dict(DEFAULT_TOLERANCE)
+    for dtype in fields.table if fields else ():
+        assert fields is not None
+        if dtype not in DTYPES:
+            fields.fail(dtype, f"unknown dtype; {nearest(dtype, DTYPES)}")
+        entry = fields.child(dtype)
+        assert entry is not None
+        entry.only("rtol", "atol")
+        default = rules[dtype]
+        rules[dtype] = Tolerance(entry.number("rtol", default.rtol, low=0), entry.number("atol", default.atol, low=0))
+    return rules
+
+
+def _cases(fields: Fields, inputs: tuple[InputDecl, ...], attrs: Mapping[str, AttrValue]) -> tuple[Case, ...]:
+    entries = fields.table.get("cases")
+    if not isinstance(entries, list) or not entries:
+        fields.fail("cases", 'missing; write [[cases]] with shape = [1024] and dtype = "float32"')
+    cases = []
+    for number, entry in enumerate(entries, start=1):
+        place = f"cases[{number}]"
+        if not isinstance(entry, dict):
+            fields.fail(place, f"{entry!r} is not a table; write [[cases]]")
+        cases.append(read_case(Fields(entry, fields.file, place), number, inputs, attrs))
+    seen: set[str] = set()
+    for number, case in enumerate(cases, start=1):
+        if case.id in seen:
+            fields.fail(f"cases[{number}].id", f'"{case.id}" is taken by an earlier case; choose another')
+        seen.add(case.id)
+    return tuple(cases)
