@@ -6,6 +6,7 @@ outermost first. Times are device microseconds and always carry where they come 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -118,6 +119,11 @@ class Candidate:
 
     id: str
     source: str
+
+    @classmethod
+    def of(cls, source: str) -> Candidate:
+        """Return the candidate of a source text."""
+        return cls(hashlib.sha256(source.encode("utf-8")).hexdigest(), source)
 
 
 class Stage(str, Enum):

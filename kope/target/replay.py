@@ -11,7 +11,6 @@ What the right outputs are comes from a function the caller gives; nothing is ju
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -109,7 +108,7 @@ class ReplayTarget:
         assert built.executable is not None, "run needs a build that succeeded"
         time.sleep(self.delay_s)
         source = built.executable.read_text(encoding="utf-8")
-        answer = self._answer(Candidate(hashlib.sha256(source.encode()).hexdigest(), source)) or Answer()
+        answer = self._answer(Candidate.of(source)) or Answer()
         runs: list[CaseRun] = []
         for case in cases:
             runs.append(self._run_case(answer, case, mode))
