@@ -247,6 +247,8 @@ class Proposal:
     parent_id: the attempt it starts from, None for a root. used: experiences that were in its context.
     traits: structure words of the operator, for transfer between tasks.
     source: None when the proposer had nothing usable; `reason` then says why (an outcome at stage propose).
+    reply: the text it came in, word for word, "" when there was none.
+    calls: one JSON-able record for every request sent or program run, failed ones too; kept with the attempt.
     """
 
     source: str | None
@@ -258,6 +260,8 @@ class Proposal:
     traits: tuple[str, ...] = ()
     tokens: int = 0
     reason: str = ""
+    reply: str = ""
+    calls: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
