@@ -17,7 +17,14 @@ FLOATS = ("float32", "float16", "bfloat16")
 INTEGERS = ("int8", "uint8", "int32", "int64")
 DTYPES = (*FLOATS, *INTEGERS, "bool")
 SPECIALS = ("nan", "inf", "zeros", "denormal")
-_LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1), "bool": (0, 1)}
+_LIMITS = {
+    "float16": (-65504, 65504),
+    "int8": (-128, 127),
+    "uint8": (0, 255),
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**53), 2**53),
+    "bool": (0, 1),
+}
 _CASE_KEYS = ("id", "shape", "dtype", "range", "special", "attrs")
 _CASE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 

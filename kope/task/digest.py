@@ -30,14 +30,15 @@ def task_digest(
         "reference": reference,
         "symbol": symbol,
         "framework": framework,
-        "cases": [_case(case) for case in cases],
+        "cases": [case_document(case) for case in cases],
         "tolerance": {dtype: [rule.rtol, rule.atol] for dtype, rule in tolerance.items()},
     }
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def _case(case: Case) -> list[object]:
+def case_document(case: Case) -> list[object]:
+    """Return a case as a JSON-able value: equal exactly when id, inputs, values and attributes are."""
     inputs = [
         None
         if given is None

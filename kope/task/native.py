@@ -33,7 +33,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 def load_task(folder: Path) -> Task:
-    """Read a task folder. The folder's name is the task's name. Raises TaskError, one line with file, key, next step."""
+    """Read a task folder; its name is the task's name. Raises TaskError: one line with file, key and next step."""
     folder = Path(folder).resolve()
     file = folder / TASK_FILE
     fields = Fields(_read_toml(file), file)

@@ -26,7 +26,7 @@ def check_signature(source: str, file: Path, symbol: str, inputs: Sequence[str],
     for name in required:
         if name not in given:
             raise TaskError(
-                f"{file}: {symbol}() needs {name}, which task.toml does not give; add it to inputs or attrs, or remove it"
+                f"{file}: {symbol}() needs {name}, which task.toml does not give; add it to inputs or attrs"
             )
 
 

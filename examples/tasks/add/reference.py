@@ -1,0 +1,5 @@
+"""Addition with a factor."""
+
+
+def reference(x1, x2, *, alpha):
+    return x1 + alpha * x2

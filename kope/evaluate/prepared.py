@@ -1,0 +1,202 @@
+"""Cases made ready: input files for the candidate, reference outputs for the judge, both cached by content.
+
+Inputs and reference outputs lie in two trees: a candidate's sandbox may be shown the first and never the second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from kope.errors import MachineError
+from kope.evaluate.cache import ContentCache
+from kope.evaluate.capacity import require_room
+from kope.evaluate.inputs import INPUT_RULES, draw
+from kope.evaluate.reference import ReferenceRunner
+from kope.model import Case, Task, TensorFile, TensorSpec
+from kope.task.digest import case_document
+
+_FORMAT = 1
+_META = "meta.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCase:
+    """One case with its files.
+
+    inputs: raw files in the inputs' own dtypes. wants: the expected outputs; `spec` is the expected output (shape and
+    dtype a candidate must write), the file holds it in the wider dtype of dtypes.want_dtype.
+    input_hash, want_hash: sha256 over the files' contents. keys: the cache entries of both.
+    """
+
+    case: Case
+    inputs: tuple[TensorFile | None, ...]
+    wants: tuple[TensorFile, ...]
+    input_hash: str
+    want_hash: str
+    keys: tuple[str, str]
+
+
+class CaseLibrary:
+    """Prepares cases, once per content. `steps` records the reference programs that were started."""
+
+    def __init__(self, folder: Path, runner: ReferenceRunner, *, limit_bytes: int = 4 << 30) -> None:
+        self.inputs = ContentCache(folder / "inputs", limit_bytes // 3)
+        self.wants = ContentCache(folder / "wants", limit_bytes - limit_bytes // 3)
+        self.runner = runner
+
+    def prepare(self, task: Task, cases: Sequence[Case], seed: int = 0) -> list[PreparedCase]:
+        """Return the cases in the order given, running the reference where its outputs are not cached.
+
+        Raises ReferenceError_ when the reference cannot be used, MachineError when a case does not fit.
+        """
+        input_metas = [self._inputs(task, case, seed) for case in cases]
+        wants = {case.id: self._find(self.wants, _want_key(task, case, seed)) for case in cases}
+        missing = [(case, meta) for case, meta in zip(cases, input_metas, strict=True) if wants[case.id] is None]
+        if missing:
+            self._run_reference(task, missing, seed)
+            self.inputs.evict()
+            self.wants.evict()
+        prepared = []
+        for case, meta in zip(cases, input_metas, strict=True):
+            want = wants[case.id] or self._find(self.wants, _want_key(task, case, seed))
+            if want is None:
+                raise MachineError(f"{self.wants.folder}: an entry vanished while in use; run the command again")
+            prepared.append(_prepared(case, meta, want))
+        return prepared
+
+    def drop(self, prepared: PreparedCase) -> None:
+        """Forget a case whose files cannot be trusted any more."""
+        self.inputs.drop(prepared.keys[0])
+        self.wants.drop(prepared.keys[1])
+
+    def untouched(self, prepared: PreparedCase) -> bool:
+        """Whether the input files are still those that were made."""
+        return self._find(self.inputs, prepared.keys[0]) is not None
+
+    def _inputs(self, task: Task, case: Case, seed: int) -> dict[str, Any]:
+        key = _input_key(task, case, seed)
+        meta = self._find(self.inputs, key)
+        if meta is not None:
+            return meta
+        self.inputs.folder.mkdir(parents=True, exist_ok=True)
+        require_room(task.name, case, self.inputs.folder)
+        with self.inputs.stage() as folder:
+            files: list[dict[str, Any] | None] = []
+            for k, given in enumerate(case.inputs):
+                if given is None:
+                    files.append(None)
+                    continue
+                data = draw(task.name, case.id, given, seed)
+                data.tofile(folder / f"{k}.bin")
+                spec = given.spec
+                files.append(
+                    _file_entry(folder / f"{k}.bin", spec, hashlib.sha256(data.view(np.uint8).data).hexdigest())
+                )
+            _write_meta(folder, files)
+            self.inputs.publish(folder, key)
+        found = self._find(self.inputs, key)
+        if found is None:
+            raise MachineError(f"{self.inputs.folder}: cannot keep files; free space or set another cache folder")
+        return found
+
+    def _run_reference(self, task: Task, missing: Sequence[tuple[Case, dict[str, Any]]], seed: int) -> None:
+        """Run all missing cases in one child; what it finished before failing is kept."""
+        for case, _ in missing:
+            require_room(task.name, case, self.wants.folder.parent)
+        with self.wants.stage() as folder:
+            jobs = [(case, _tensor_files(meta)) for case, meta in missing]
+            for case, outputs in self.runner.run(task, jobs, folder):
+                target = folder / f"case-{case.id}"
+                _write_meta(target, [_file_entry(item.path, item.spec, _hash_file(item.path)) for item in outputs])
+                self.wants.publish(target, _want_key(task, case, seed))
+
+    def _find(self, cache: ContentCache, key: str) -> dict[str, Any] | None:
+        """Return an entry's description when all of its files are as they were published; drop it otherwise."""
+        entry = cache.find(key)
+        if entry is None:
+            return None
+        try:
+            meta: dict[str, Any] = json.loads((entry / _META).read_text())
+            for item in meta["files"]:
+                if item is not None:
+                    stat = (entry / item["file"]).stat()
+                    if [stat.st_size, stat.st_mtime_ns] != item["stamp"]:
+                        raise ValueError(item["file"])
+        except (OSError, ValueError, KeyError):
+            cache.drop(key)
+            return None
+        return meta | {"folder": entry, "key": key}
+
+
+def _file_entry(path: Path | None, spec: TensorSpec, digest: str) -> dict[str, Any]:
+    assert path is not None
+    path.chmod(0o444)
+    stat = path.stat()
+    return {
+        "file": path.name,
+        "name": spec.name,
+        "shape": list(spec.shape),
+        "dtype": spec.dtype,
+        "sha256": digest,
+        "stamp": [stat.st_size, stat.st_mtime_ns],
+    }
+
+
+def _write_meta(folder: Path, files: Sequence[Mapping[str, Any] | None]) -> None:
+    (folder / _META).write_text(json.dumps({"files": list(files)}))
+
+
+def _hash_file(path: Path | None) -> str:
+    assert path is not None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _tensor_files(meta: Mapping[str, Any]) -> tuple[TensorFile | None, ...]:
+    return tuple(
+        None
+        if item is None
+        else TensorFile(TensorSpec(item["name"], tuple(item["shape"]), item["dtype"]), meta["folder"] / item["file"])
+        for item in meta["files"]
+    )
+
+
+def _prepared(case: Case, inputs: Mapping[str, Any], wants: Mapping[str, Any]) -> PreparedCase:
+    return PreparedCase(
+        case=case,
+        inputs=_tensor_files(inputs),
+        wants=tuple(item for item in _tensor_files(wants) if item is not None),
+        input_hash=_combined(inputs),
+        want_hash=_combined(wants),
+        keys=(inputs["key"], wants["key"]),
+    )
+
+
+def _combined(meta: Mapping[str, Any]) -> str:
+    return sha256_of([item and item["sha256"] for item in meta["files"]])
+
+
+def _input_key(task: Task, case: Case, seed: int) -> str:
+    return sha256_of([_FORMAT, INPUT_RULES, np.__version__, task.name, case_document(case)[:2], seed])
+
+
+def _want_key(task: Task, case: Case, seed: int) -> str:
+    outputs = [[output.name, output.dtype] for output in task.outputs]
+    rules = [_FORMAT, INPUT_RULES, np.__version__, ml_dtypes.__version__, platform.machine()]
+    return sha256_of(
+        [rules, task.name, task.reference, task.symbol, task.framework, outputs, case_document(case), seed]
+    )
+
+
+def sha256_of(document: object) -> str:
+    """Return the sha256 (hex) of a JSON-able value."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
