@@ -66,10 +66,12 @@ class Comparison:
         return self.error if self.wrong else max(self.error, self.mean / self.mean_share)
 
 
-def compare_output(got: Path, want: Path, spec: TensorSpec, rule: Tolerance) -> Comparison:
+def compare_output(
+    got: Path, want: Path, spec: TensorSpec, rule: Tolerance, *, first_wrong_block: bool = False
+) -> Comparison:
     """Compare the raw file a candidate wrote with the reference's stored output. Needs a few MB whatever the size.
 
-    A missing file counts as one of 0 bytes.
+    A missing file counts as one of 0 bytes. first_wrong_block: stop there, when only pass or fail matters.
     """
     expected = size_bytes(spec)
     written = got.stat().st_size if got.is_file() else 0
@@ -82,6 +84,8 @@ def compare_output(got: Path, want: Path, spec: TensorSpec, rule: Tolerance) -> 
         for start, got_block, want_block in _blocks(got_file, want_file, spec):
             worst, total, ratios = judge.ratios(got_block, want_block)
             found.add(start, got_block, want_block, worst, total, ratios)
+            if first_wrong_block and found.wrong:
+                break
     return found.result(spec, expected)
 
 
