@@ -1,0 +1,90 @@
+"""What a case accepts that no kernel should be praised for: zeros, ones, the input as it is, a constant.
+
+A case that a null candidate passes tells little about a kernel. `kope task check` marks it; verdicts are not changed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from kope.evaluate.compare import compare_output
+from kope.evaluate.dtypes import file_dtype, size_bytes, want_dtype
+from kope.evaluate.prepared import PreparedCase
+from kope.model import TensorFile, Tolerance
+
+_BLOCK = 1 << 18
+_Fill = Callable[[PreparedCase, TensorFile, Path], bool]
+"""Writes a null output to a file; False when it does not apply to this output."""
+
+
+def passing_null_candidates(
+    prepared: PreparedCase, tolerance: Mapping[str, Tolerance], folder: Path
+) -> tuple[str, ...]:
+    """Return the null candidates that pass a case on all of its outputs. `folder` takes temporary files."""
+    return tuple(name for name, fill in _FILLS.items() if _passes(prepared, tolerance, folder, fill))
+
+
+def _passes(prepared: PreparedCase, tolerance: Mapping[str, Tolerance], folder: Path, fill: _Fill) -> bool:
+    got = folder / "null.bin"
+    try:
+        for want in prepared.wants:
+            assert want.path is not None
+            if not fill(prepared, want, got):
+                return False
+            rule = tolerance[want.spec.dtype]
+            if not compare_output(got, want.path, want.spec, rule, first_wrong_block=True).passed:
+                return False
+        return True
+    finally:
+        got.unlink(missing_ok=True)
+
+
+def _zeros(_: PreparedCase, want: TensorFile, got: Path) -> bool:
+    with got.open("wb") as file:
+        file.truncate(size_bytes(want.spec))
+    return True
+
+
+def _ones(_: PreparedCase, want: TensorFile, got: Path) -> bool:
+    return _constant(want, got, 1.0)
+
+
+def _mean(_: PreparedCase, want: TensorFile, got: Path) -> bool:
+    """The mean of the finite expected values: the best constant there is."""
+    total, count = 0.0, 0
+    assert want.path is not None
+    with want.path.open("rb") as file:
+        while (block := np.fromfile(file, want_dtype(want.spec.dtype), _BLOCK)).size:
+            finite = block[np.isfinite(block)]
+            total += float(finite.sum(dtype=np.float64))
+            count += finite.size
+    return _constant(want, got, total / count if count else 0.0)
+
+
+def _copy(prepared: PreparedCase, want: TensorFile, got: Path) -> bool:
+    """The first input of the output's shape and dtype."""
+    for given in prepared.inputs:
+        if (
+            given is not None
+            and given.path
+            and (given.spec.shape, given.spec.dtype) == (want.spec.shape, want.spec.dtype)
+        ):
+            shutil.copyfile(given.path, got)
+            return True
+    return False
+
+
+def _constant(want: TensorFile, got: Path, value: float) -> bool:
+    dtype = file_dtype(want.spec.dtype)
+    with np.errstate(all="ignore"), got.open("wb") as file:
+        block = np.full(_BLOCK, round(value) if dtype.kind in "iu" else value).astype(dtype)
+        for start in range(0, want.spec.numel, _BLOCK):
+            block[: want.spec.numel - start].tofile(file)
+    return True
+
+
+_FILLS: dict[str, _Fill] = {"zeros": _zeros, "ones": _ones, "copy": _copy, "mean": _mean}
