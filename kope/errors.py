@@ -24,7 +24,8 @@ is at fault. Every message is one line that ends with the next step; the command
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class KopeError(Exception):
@@ -72,7 +73,11 @@ class DeriveError(KopeError):
 
 
 class ProposerError(KopeError):
-    """The proposer's own machinery failed."""
+    """The proposer's own machinery failed. calls: records of what it had sent or run, as in Proposal."""
+
+    def __init__(self, message: str, calls: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(message)
+        self.calls = tuple(calls)
 
 
 class ToolError(KopeError):
