@@ -56,7 +56,8 @@ class TaskEvaluator:
 
     @functools.cached_property
     def _fingerprint(self) -> Fingerprint:
-        return replace(self.target.fingerprint(), evaluator=evaluator_fingerprint())
+        target = self.target.fingerprint()
+        return replace(target, evaluator="+".join(filter(None, (target.evaluator, evaluator_fingerprint()))))
 
     def fingerprint(self) -> Fingerprint:
         """Return what times and verdicts depend on: the target's fingerprint with the rules of judgement filled in."""
@@ -146,7 +147,10 @@ class _Judgement:
         return built
 
     def _prepare(self, cases: Sequence[Case]) -> list[PreparedCase]:
+        runner = self.evaluator.library.runner
+        known = len(runner.steps)
         prepared = self.evaluator.library.prepare(self.task, cases, self.evaluator.seed)
+        self.draft.steps.extend(runner.steps[known:])
         self.draft.evidence["inputs"] = sha256_of([item.input_hash for item in prepared])
         self.draft.evidence["reference"] = sha256_of([item.want_hash for item in prepared])
         return prepared
@@ -228,6 +232,7 @@ class _Judgement:
                 remedy = "the time must come from the work itself; remove what tells the two runs apart"
                 raise _Stop(Stage.PROFILE, (Diagnostic("time-mismatch", message, remedy=remedy, case_id=case_id),))
         self.draft.add_times(replaced, {run.case_id: self.draft.results[run.case_id].bound_us for run in replaced})
+        self._check_floor({run.case_id: run for run in replaced})
         if replaced:
             case_id = replaced[0].case_id
             message = f"control flow depends on data in {len(replaced)} cases; their times come from the run with data"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kope import process
+from kope import sandbox
 from kope.errors import ReferenceError_
 from kope.evaluate.capacity import reference_bytes
 from kope.evaluate.dtypes import FLOATS, want_dtype
@@ -25,6 +25,12 @@ _INTEGER_RANGE = {
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1),
 }
+
+_MEMORY_BYTES = 1 << 30
+_DISK_BYTES = 1 << 30
+"""What a reference may use besides twice what its inputs suggest: interpreter, libraries, outputs larger than those."""
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""Sums come out in the same order everywhere, and the other processors stay free."""
 
 CaseFiles = tuple[Case, tuple[TensorFile | None, ...]]
 
@@ -59,7 +65,7 @@ class ReferenceRunner:
             "cases": [_case_request(task, case, files, folder) for case, files in cases],
         }
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        done = self._start(folder, max(reference_bytes(case) for case, _ in cases))
+        done = self._start(folder, cases)
         self.steps.append({"step": "reference", **done.step})
         events = _events(result)
         for case, _ in cases:
@@ -68,9 +74,33 @@ class ReferenceRunner:
                 raise ReferenceError_(_failure(task, case, events, done, self.time_limit_s))
             yield case, _outputs(task, case, event["outputs"], folder)
 
-    def _start(self, folder: Path, memory_bytes: int) -> process.Completed:
-        argv = [sys.executable, "-I", "-B", str(_CHILD), "request.json"]
-        return process.run(argv, cwd=folder, timeout_s=self.time_limit_s)
+    def _start(self, folder: Path, cases: Sequence[CaseFiles]) -> sandbox.Finished:
+        disk_bytes = _DISK_BYTES + 2 * sum(reference_bytes(case) for case, _ in cases)
+        limits = sandbox.Limits(
+            wall_s=self.time_limit_s,
+            memory_bytes=_MEMORY_BYTES + 2 * max(reference_bytes(case) for case, _ in cases),
+            file_bytes=disk_bytes,
+            disk_bytes=disk_bytes,
+        )
+        inputs = {file.path.parent for _, files in cases for file in files if file is not None and file.path}
+        return sandbox.run(
+            [sys.executable, "-I", "-B", str(_CHILD), "request.json"],
+            workdir=folder,
+            limits=limits,
+            readable=[*sandbox.python_paths(), _CHILD, *sorted(inputs)],
+            env=_ONE_THREAD,
+        )
+
+
+_STOPPED = {
+    "timeout": "not finished after {limit_s:g} s for all cases; use NumPy over whole arrays, no loops",
+    "cpu": "used up its processor time; use NumPy over whole arrays, no loops",
+    "memory": "used more memory than its inputs suggest; avoid large temporaries, or make the case smaller",
+    "output": "prints without end; remove the output",
+    "file-size": "wrote a file larger than any output; the reference must not touch files",
+    "disk": "wrote more than its outputs; the reference must not touch files",
+    "processes": "starts processes or threads without end; a reference computes in one",
+}
 
 
 def _require_framework(task: Task) -> None:
@@ -119,7 +149,7 @@ def _events(result: Path) -> dict[str, dict[str, Any]]:
 
 
 def _failure(
-    task: Task, case: Case, events: Mapping[str, Mapping[str, Any]], done: process.Completed, limit_s: float
+    task: Task, case: Case, events: Mapping[str, Mapping[str, Any]], done: sandbox.Finished, limit_s: float
 ) -> str:
     source = task.folder / "reference.py" if task.folder else f"reference of {task.name}"
     load_error = events.get("", {}).get("message")
@@ -129,10 +159,8 @@ def _failure(
     message = events.get(case.id, {}).get("message")
     if message:
         return f"{place}: {message}; correct the reference or the case"
-    if done.timed_out:
-        return f"{place}: not finished after {limit_s:g} s for all cases; use NumPy over whole arrays, no loops"
-    if done.flooded:
-        return f"{place}: prints without end; remove the output"
+    if done.stopped in _STOPPED:
+        return f"{place}: {_STOPPED[done.stopped].format(limit_s=limit_s)}"
     last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1][:200]
     return f"{place}: its process ended with status {done.returncode} ({last}); correct it (kope task check)"
 

@@ -85,7 +85,8 @@ def _not_run(case_id: str, run: CaseRun | None) -> CaseVerdict:
         message = f"case {case_id}: the run ended without a result for it"
         remedy = "the log shows what the program printed last"
         findings = (*findings, Diagnostic("no-result", message, remedy=remedy, case_id=case_id))
-    return CaseVerdict(case_id, Stage.RUN, False, None, run, findings)
+    stage = Stage.PROFILE if any(finding.kind == "below-floor" for finding in findings) else Stage.RUN
+    return CaseVerdict(case_id, stage, False, None, run, findings)
 
 
 def _compare(launch: LaunchCase, item: PreparedCase, run: CaseRun, tolerance: Mapping[str, Tolerance]) -> CaseVerdict:

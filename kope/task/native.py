@@ -25,8 +25,8 @@ DEFAULT_TOLERANCE = {
     "int64": Tolerance(0.0, 0.0),
     "bool": Tolerance(0.0, 0.0),
 }
-"""Half and bfloat16: four times what rounding the exact result costs. float32: tight enough that computing in half
-precision fails, loose enough for hardware exp and long sums. Integers are exact unless the task says otherwise."""
+"""Rounding the exact result to float16 costs at most a quarter of its tolerance, to bfloat16 half of it. float32: tight
+enough that computing in half precision fails, loose enough for hardware exp and long sums. Integers are exact."""
 
 _KEYS = ("text", "tags", "inputs", "outputs", "attrs", "tolerance", "cases", "reference", "symbol", "framework")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
