@@ -9,11 +9,14 @@ import re
 from dataclasses import dataclass
 
 _OPEN = re.compile(r"^(?P<indent>\s*(?:(?:[-*+]|\d+[.)])\s+)*)(?P<ticks>`{3,}|~{3,})(?P<info>.*)$")
-_TAGS = frozenset("asc ascend ascendc c c++ cc cpp cuda cxx diff h hpp json markdown md patch python text txt".split())
+_TAGS = frozenset(
+    {"asc", "ascend", "ascendc", "c", "c++", "cc", "cpp", "cuda", "diff", "h", "hpp", "json", "md", "python", "text"}
+)
 _THINK_OPEN = re.compile(r"^[ \t]*<(think|thinking|reasoning)>[ \t]*", re.MULTILINE | re.IGNORECASE)
 _THINK_CLOSE = re.compile(r"</(think|thinking|reasoning)>", re.IGNORECASE)
-_FILE_LINE = re.compile(r"^\W*(?:file(?:name)?\s*:\s*)?[`*]*(?P<name>[\w./-]+\.(?:asc|h|hpp|cpp|cc|cxx|inc))[`*]*\W*$", re.IGNORECASE)
-_INFO_FILE = re.compile(r"(?P<name>[\w./-]+\.(?:asc|h|hpp|cpp|cc|cxx|inc))\b", re.IGNORECASE)
+_FILE = r"(?P<name>[\w./-]+\.(?:asc|h|hpp|cpp|cc|cxx|inc))"
+_FILE_LINE = re.compile(rf"^\W*(?:file(?:name)?\s*:\s*)?[`*]*{_FILE}[`*]*\W*$", re.IGNORECASE)
+_INFO_FILE = re.compile(rf"{_FILE}\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +127,9 @@ class _Reader:
 def split_blocks(text: str) -> tuple[tuple[Block, ...], str]:
     """Return the fenced blocks in order, and the prose around them.
 
-    Lines end at \\n only. Accepted beyond CommonMark: fences indented in lists, a closing fence at the end of a code line or
-    followed by prose, a fence with a language tag inside an open block (the earlier one was never closed). A fence
-    whose info string holds backticks is text.
+    Lines end at \\n only. Accepted beyond CommonMark: fences indented in lists, a closing fence at the end of a code
+    line or followed by prose, a fence with a language tag inside an open block (the earlier one was never closed). A
+    fence whose info string holds backticks is text.
     """
     reader = _Reader()
     for line in normalized(text).split("\n"):

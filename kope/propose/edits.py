@@ -6,6 +6,7 @@ All edits of a reply apply or none does. Whether the result is a kernel is for o
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ class EditProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace the lines `search` by the lines `replace` (None: the reply ended before them). closed: its end was seen."""
+    """Replace the lines `search` by the lines `replace` (None: the reply ended before). closed: its end was seen."""
 
     search: str
     replace: str | None
@@ -108,7 +109,7 @@ def apply_edits(source: str, edits: Sequence[Edit]) -> str:
     """
     source = normalized(source)
     spans = sorted((_locate(source, edit, number) for number, edit in enumerate(edits, 1)), key=lambda span: span.start)
-    for before, after in zip(spans, spans[1:], strict=False):
+    for before, after in itertools.pairwise(spans):
         if after.start < before.end:
             raise EditProblem(f"edits {before.number} and {after.number} change the same lines; make them one edit")
     for span in reversed(spans):
@@ -169,7 +170,8 @@ def _reindent(text: str, written: str, real: str) -> str:
     if written == real:
         return text
     return "\n".join(
-        real + line.removeprefix(written) if line.strip() and line.startswith(written) else line for line in text.split("\n")
+        real + line.removeprefix(written) if line.strip() and line.startswith(written) else line
+        for line in text.split("\n")
     )
 
 

@@ -15,15 +15,18 @@ from kope.propose.blocks import Block, normalized, split_blocks, split_reasoning
 from kope.propose.edits import Edit, EditProblem, apply_edits, find_diff, find_edits
 
 THOUGHT_LIMIT = 600
+UNBALANCED = "its braces do not balance: the code is not whole"
+UNCHANGED = "the reply changes nothing in the source it was given"
 SOURCE_LIMIT_BYTES = 1 << 20
 _ENTRY = re.compile(r"\bkope_entry\s*\([^)]*\)\s*(?:noexcept\s*)?\{")
 _DEVICE = re.compile(r"\b__aicore__\b")
 _UNCODE = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _ELISION = re.compile(
-    r"^\s*(?://|/\*)\s*(?:\.{3}|…).{0,80}\b(?:rest|unchanged|same|existing|previous|omitted|remaining|before)\b", re.MULTILINE
+    r"^\s*(?://|/\*)\s*(?:\.{3}|…).{0,80}\b(?:rest|unchanged|same|existing|previous|omitted|remaining|before)\b",
+    re.MULTILINE,
 )
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?:[\w./-]*/)?(?P<name>[\w.-]+)"[^\n]*$', re.MULTILINE)
-_CODE_START = re.compile(r"^\s*(?:#\s*(?:include|define|pragma|if|ifndef)\b|//|/\*|extern\b|namespace\b|using\b|template\b)")
+_CODE_START = re.compile(r"^\s*(?:#\s*(?:include|define|pragma|if)|//|/\*|(?:extern|namespace|using|template)\b)")
 _CODE_END = re.compile(r"(?:[};]|\*/|#\s*endif\b.*)\s*(?://.*)?$")
 _MOVE = re.compile(r"^\W*move\W*?:\W*(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)\b[^\n]*$", re.IGNORECASE | re.MULTILINE)
 _OURS = frozenset({"kernel_operator.h", "kope_candidate.h"})
@@ -48,7 +51,9 @@ class ParsedReply:
     cut: bool = False
 
 
-def parse_reply(text: str, *, shown: str | None, prompt: str = "", reasoning: str = "", cut: bool = False) -> ParsedReply:
+def parse_reply(
+    text: str, *, shown: str | None, prompt: str = "", reasoning: str = "", cut: bool = False
+) -> ParsedReply:
     """Read a reply.
 
     shown: the source that the prompt showed and edits apply to. prompt: what was asked; code repeated from it is not an
@@ -62,8 +67,8 @@ def parse_reply(text: str, *, shown: str | None, prompt: str = "", reasoning: st
         return ParsedReply(None, problem="the reply is empty", cut=cut)
     found = _read(thinking, shown, prompt, cut)
     if found.source is None:
-        problem = "the reply holds reasoning only" + (" and was cut by the length limit" if cut else "; give the answer after it")
-        return ParsedReply(None, problem=problem, cut=cut)
+        rest = " and was cut by the length limit" if cut else "; give the answer after it"
+        return ParsedReply(None, problem=f"the reply holds reasoning only{rest}", cut=cut)
     return replace(found, thought="", marks=("from reasoning", *found.marks))
 
 
@@ -120,7 +125,8 @@ def _file(blocks: Sequence[Block], content: str, shown: str | None, prompt: str,
         bare = _bare(content, asked, cut)
         if bare:
             return bare
-    return ParsedReply(None, problem=_why_none(blocks, fresh, content, asked, shown), cut=cut and _may_be_cut(blocks, content))
+    problem = _why_none(blocks, fresh, content, asked, shown)
+    return ParsedReply(None, problem=problem, cut=cut and _may_be_cut(blocks, content))
 
 
 def _distinct(blocks: Sequence[Block]) -> list[Block]:
@@ -144,7 +150,7 @@ def _chosen(kernels: Sequence[Block], fresh: Sequence[Block], cut: bool) -> Pars
         if cut:
             return ParsedReply(None, problem="the code was cut off by the length limit", cut=True)
         if not _balanced(block.text):
-            return ParsedReply(None, problem="the code block is not closed and its braces do not balance: the code is not whole")
+            return ParsedReply(None, problem=f"the code block is not closed and {UNBALANCED}")
         marks.append("fence left open")
     others = [other for other in fresh if other is not block]
     source, inlined = _inlined(block.text, {other.file_name: other.text for other in others if other.file_name})
@@ -197,7 +203,7 @@ def _bare(content: str, asked: str, cut: bool) -> ParsedReply | None:
     if not _is_kernel(source) or _echoed(source, asked):
         return None
     if not _balanced(source):
-        return ParsedReply(None, problem="the code is not whole: its braces do not balance", cut=cut)
+        return ParsedReply(None, problem=UNBALANCED, cut=cut)
     return ParsedReply(source, "file", marks=("no fence",))
 
 
@@ -214,11 +220,12 @@ def _edited(content: str, blocks: Sequence[Block], shown: str | None, cut: bool)
     if whole:
         return ParsedReply(whole, "file", marks=("whole file in an edit",))
     if shown is None:
-        return ParsedReply(None, "edits", problem="edits need a source to change and there is none; send the whole file")
+        problem = "edits need a source to change and there is none; send the whole file"
+        return ParsedReply(None, "edits", problem=problem)
     try:
         source = apply_edits(shown, edits)
-    except EditProblem as problem:
-        return ParsedReply(None, "edits", problem=str(problem))
+    except EditProblem as refused:
+        return ParsedReply(None, "edits", problem=str(refused))
     return ParsedReply(source, "edits", marks=() if all(edit.closed for edit in edits) else ("edit left open",))
 
 
@@ -250,7 +257,7 @@ def _flaw(source: str, shown: str | None) -> str:
     if size > SOURCE_LIMIT_BYTES:
         return f"the source is {size} bytes long; the limit is {SOURCE_LIMIT_BYTES}"
     if shown is not None and _squeezed(source) == _squeezed(shown):
-        return "the reply changes nothing in the source it was given"
+        return UNCHANGED
     elided = _ELISION.search(source)
     if elided:
         return f"the file leaves parts out (`{elided[0].strip()}`); send it whole, or as edits"
@@ -291,12 +298,9 @@ def _why_none(blocks: Sequence[Block], fresh: Sequence[Block], content: str, ask
     if not blocks:
         return f"the reply holds no code block; it says: {said}"
     if not fresh and any(_echoed(block.text, asked) for block in blocks):
-        return "the reply only repeats code of the prompt" if shown is None else "the reply changes nothing in the source it was given"
+        return "the reply only repeats code of the prompt" if shown is None else UNCHANGED
     if not fresh:
         return "the code block is empty"
-    missing = [
-        name
-        for name, pattern in (('extern "C" int kope_entry(const KopeCall* call) { ... }', _ENTRY), ("an __aicore__ kernel", _DEVICE))
-        if not any(_has(pattern, block.text) for block in fresh)
-    ]
+    parts = {'extern "C" int kope_entry(const KopeCall* call) { ... }': _ENTRY, "an __aicore__ kernel": _DEVICE}
+    missing = [name for name, pattern in parts.items() if not any(_has(pattern, block.text) for block in fresh)]
     return f"no code block holds the whole file; missing: {' and '.join(missing) or 'both in one file'}"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kope.propose.blocks import split_blocks
 from kope.propose.edits import Edit, EditProblem, apply_edits, find_edits
-from kope.propose.reply import THOUGHT_LIMIT, parse_reply
+from kope.propose.reply import THOUGHT_LIMIT, UNBALANCED, parse_reply
 
 DEVICE = '''#include "kernel_operator.h"
 #include "kope_candidate.h"
@@ -109,7 +109,7 @@ def test_length_limit_inside_the_code_asks_for_more_room(text: str) -> None:
 def test_open_fence_with_unbalanced_braces_is_not_whole() -> None:
     found = read(f"```cpp\n{KERNEL[:-30]}")
     assert (found.source, found.cut) == (None, False)
-    assert found.problem == "the code block is not closed and its braces do not balance: the code is not whole"
+    assert found.problem == f"the code block is not closed and {UNBALANCED}"
 
 
 def test_code_in_reasoning_is_taken_and_marked_when_the_content_is_empty() -> None:
@@ -283,8 +283,11 @@ def test_empty_replacement_deletes_the_lines() -> None:
 
 
 REFUSED = {
-    "not there": (edit("    Tiling tiling{call->inputs[1].numel, 1024};", "x"), "the SEARCH of edit 1 is not in the source: "
-                  "`Tiling tiling{call->inputs[1].numel, 1024};`; the nearest line is `Tiling tiling{call->inputs[0].numel, 1024};`"),
+    "not there": (
+        edit("    Tiling tiling{call->inputs[1].numel, 1024};", "x"),
+        "the SEARCH of edit 1 is not in the source: `Tiling tiling{call->inputs[1].numel, 1024};`"
+        + "; the nearest line is `Tiling tiling{call->inputs[0].numel, 1024};`",
+    ),
     "twice": (edit("        Copy(k);", "        CopyPad(k);"),
               "the SEARCH of edit 1 is found at 2 places (lines 12, 15); quote more lines around it"),
     "empty": (edit("", "int x;"), "edit 1 has an empty SEARCH; quote the lines it replaces or stands next to"),
