@@ -14,14 +14,21 @@ MAX_SOURCE_BYTES = 1 << 20
 SOURCE_NAME = "candidate.asc"
 """The name under which compiler and runtime speak of the candidate."""
 
-ALLOWED_HEADERS = frozenset(
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the blank-separated words of a text."""
+    return frozenset(text.split())
+
+
+ALLOWED_HEADERS = words(
     """
     kernel_operator.h kope_candidate.h acl/acl.h tiling/tiling_api.h kernel_tiling/kernel_tiling.h
     algorithm array bitset cassert cfloat cinttypes climits cmath cstddef cstdint cstdio cstdlib cstring functional
     initializer_list iterator limits map memory numeric optional set string string_view tuple type_traits
     unordered_map unordered_set utility variant vector
     assert.h float.h inttypes.h limits.h math.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h
-    """.split()
+    """
 )
 _ALLOWED_HEADER_FOLDERS = ("lib/", "adv_api/", "basic_api/", "kernel_tiling/")
 
@@ -52,9 +59,7 @@ _MACHINE_WORDS = re.compile(
 _ATTRIBUTE_ONLY = frozenset({"optimize", "ifunc", "constructor", "destructor", "simd"})
 """Ordinary words that mean something only inside an attribute."""
 
-_NOT_A_TYPE = frozenset(
-    "return case else throw new delete goto sizeof typename using namespace co_return not and or".split()
-)
+_NOT_A_TYPE = words("return case else throw new delete goto sizeof typename using namespace co_return not and or")
 _RESERVED = ("block_idx", "block_num")
 _RESERVED_DECLARATION = re.compile(
     r"([A-Za-z_][\w:]*)(?:\s*<[^<>;{}()]*>)?(?:\s*[&*]+\s*|\s+)(" + "|".join(_RESERVED) + r")\s*(?:=(?!=)|;|\{|\[)"
@@ -97,9 +102,19 @@ def findings(source: str) -> tuple[Diagnostic, ...]:
     """Return what in the text is refused before any compiler sees it, in line order."""
     masked = mask(source)
     found = [*_includes(source, masked), *_words(masked), *_reserved(masked)]
+    found += _missing_headers(source, masked)
     if not re.search(r"\bkope_entry\b", masked):
         found.append(_refuse("no-entry", "the source does not define kope_entry", _ENTRY_REMEDY, 0))
     return tuple(sorted(found, key=lambda finding: finding.line))
+
+
+def _missing_headers(source: str, masked: str) -> Iterator[Diagnostic]:
+    """The twin compiles with both headers already read; bisheng would not find their names."""
+    named = (_INCLUDE.match(source[match.start(2) : match.end(2)]) for match in _DIRECTIVE.finditer(masked))
+    included = {match.group(1).strip() for match in named if match}
+    for header in ("kernel_operator.h", "kope_candidate.h"):
+        if header not in included:
+            yield _refuse("missing-include", f"the source does not include {header}", f'add #include "{header}" at its top', 0)
 
 
 _ENTRY_REMEDY = 'define extern "C" int kope_entry(const KopeCall* call) and launch the kernel in it'
@@ -160,12 +175,14 @@ def _words(masked: str) -> Iterator[Diagnostic]:
     for match in _WORD.finditer(glued):
         word = match.group()
         in_attribute = any(start <= match.start() < end for start, end in spans)
+        if in_attribute:
+            word = word.strip("_")
         if word in _ATTRIBUTE_ONLY and not in_attribute:
             continue
         line = _line_at(masked, glued, match.start())
         if _RUNTIME_WORDS.fullmatch(word):
             yield _refuse("forbidden-name", f"{word} is internal to the toolkit", "use the AscendC API instead", line)
-        elif _MACHINE_WORDS.fullmatch(word) or (in_attribute and word in ("target", "__target__", "alias", "weakref")):
+        elif _MACHINE_WORDS.fullmatch(word) or (in_attribute and word in ("target", "alias", "weakref")):
             text = f"{word} is not allowed in a candidate"
             yield _refuse("forbidden-name", text, "write the kernel with the AscendC API and plain C++17", line)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kope.model import Diagnostic
-from kope.target.twin.source import SOURCE_NAME
+from kope.target.twin.source import SOURCE_NAME, words
 
 _SHT_SYMTAB = 2
 _STB_LOCAL, _STB_GLOBAL, _STB_WEAK = 0, 1, 2
@@ -61,65 +61,74 @@ def _name(data: bytes, offset: int) -> str:
     return data[offset : data.index(b"\0", offset)].decode("utf-8", "replace")
 
 
-_LIBM = (
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin"
-    " fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nearbyint nextafter"
-    " pow remainder rint round scalbln scalbn sin sincos sinh sqrt tan tanh tgamma trunc"
-).split()
-_LIBC = frozenset(
+_LIBM = words(
+    "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc"
+    " floor ceil round trunc rint nearbyint fabs lround llround lrint llrint pow atan2 fmod hypot fmax fmin fdim copysign fma sincos"
+)
+WRAPPED = tuple(
+    sorted(
+        {name + suffix for name in _LIBM for suffix in ("", "f")}
+        | words("memcpy memmove memset memcmp malloc calloc realloc _Znwm _Znam")
+    )
+)
+"""Library functions that are linked through the runtime (`--wrap`), so that their use in device code is costed."""
+
+_LIBC = words(
     """
     abs labs llabs div ldiv lldiv atoi atol atoll atof strtol strtoll strtoul strtoull strtof strtod
-    memchr memcmp memcpy memmove memset strcat strchr strcmp strcpy strlen strncat strncmp strncpy strrchr strstr
-    bcmp bsearch qsort rand srand malloc calloc realloc free aligned_alloc abort
+    memchr strcat strchr strcmp strcpy strlen strncat strncmp strncpy strrchr strstr
+    bcmp free abort
     isalnum isalpha isdigit islower isspace isupper isxdigit tolower toupper
     printf puts putchar fprintf fwrite fputs fputc vprintf vfprintf snprintf vsnprintf sprintf stdout stderr fflush
     __printf_chk __fprintf_chk __snprintf_chk __vsnprintf_chk __sprintf_chk __memcpy_chk __memset_chk __memmove_chk
     __assert_fail __errno_location __stack_chk_fail __stack_chk_guard __tls_get_addr __dso_handle
     _GLOBAL_OFFSET_TABLE_ __gxx_personality_v0 _Unwind_Resume __sanitizer_cov_trace_pc
-    """.split()
-) | frozenset(name + suffix for name in _LIBM for suffix in ("", "f", "l"))
+    """
+) | frozenset(WRAPPED)
 
 _ALLOWED_PATTERNS = re.compile(
-    r"__cxa_(?!thread_atexit)\w+|_Z[dn][alw]\w+"  # exceptions, static guards; operator new and delete
-    r"|_Z(?:N|NK|NS|NKS|S|St|TI|TS|TV|Tv|Th|GV|GR|NSt|NKSt)\w*"  # C++ names: looked at by namespace below
+    r"_ZN9kope_twin3api\w+|_ZNK9kope_twin3api\w+"  # what the AscendC headers call
+    r"|__cxa_(?!thread_atexit)\w+|_Zd[la]\w+"  # exceptions, static guards, operator delete
+    r"|_Z(?:N|NK)?S\w+|_ZT[ISVT]\w+|_ZG[VR]\w+"  # the C++ library, type information; looked at more closely below
     r"|__(?:add|sub|mul|div|neg|trunc|extend|fix|float|eq|ne|lt|le|gt|ge|mod|udiv|umod|pow|ash|lsh|clz|ctz|ffs|popcount"
     r"|unord|cmp)\w*[0-9df]"  # arithmetic support of the compiler
     r"|__gnu_\w+|__aarch64_\w+"
 )
 _FORBIDDEN_CPP = re.compile(
-    r"kope_twin7control|(?:St|S)(?:\d*|)(?:13basic_fstream|14basic_ifstream|14basic_ofstream|12basic_file|6thread"
-    r"|18condition_variable|6chrono|10filesystem|13random_device|12this_thread|7__mutex|15__thread_helper)"
+    r"kope_twin|basic_fstream|basic_ifstream|basic_ofstream|basic_filebuf|basic_file|[St]6thread|condition_variable"
+    r"|6chrono|10filesystem|13random_device|11this_thread|5mutex|13__future_base|6locale"
 )
 
-_FAMILIES: tuple[tuple[str, str], ...] = (
-    (r"f?open(at|64)?|creat|read|write|p(read|write)\w*|fread|fgets|fscanf|fopen\w*|remove|unlink\w*|rename|mkdir|stat\w*|"
-     r"l?seek|mmap\w*|munmap|mprotect|shm_open|sendfile|readlink|opendir|readdir|chmod|truncate|ftruncate|tmpfile", "files"),
-    (r"socket|connect|bind|listen|accept\w*|send\w*|recv\w*|getaddrinfo|gethostby\w*|inet_\w+", "the network"),
-    (r"pthread_\w+|thrd_\w+|clone\w*|sem_\w+", "threads"),
-    (r"fork|vfork|exec\w*|system|popen|posix_spawn\w*|wait\w*|kill|raise|exit|_exit|quick_exit|ptrace|prctl|signal|sigaction|"
-     r"setrlimit|syscall|dl\w+|sig\w+|atexit|longjmp|\w*setjmp|_longjmp", "processes"),
-    (r"getenv|secure_getenv|setenv|putenv|environ|__environ", "the environment"),
-    (r"time|clock\w*|gettimeofday|nanosleep|usleep|sleep|times|getrusage|_ZNSt6chrono\w*", "clocks"),
-    (r"aclrt\w+|aclInit|aclFinalize|acl\w+", "the host runtime"),
+_FAMILIES = (
+    (
+        "files",
+        re.compile(
+            r"f?open(at|64)?|creat|read|write|p(read|write)\w*|fread|fgets|fscanf|fopen\w*|remove|unlink\w*|rename|mkdir"
+            r"|stat\w*|l?seek|mmap\w*|munmap|mprotect|shm_open|sendfile|readlink|opendir|readdir|chmod|f?truncate|tmpfile"
+        ),
+    ),
+    ("the network", re.compile(r"socket|connect|bind|listen|accept\w*|send\w*|recv\w*|getaddrinfo|gethostby\w*|inet_\w+")),
+    ("threads", re.compile(r"pthread_\w+|thrd_\w+|sem_\w+|_ZNSt6thread\w*")),
+    (
+        "processes and signals",
+        re.compile(
+            r"v?fork|clone\w*|exec\w*|system|popen|posix_spawn\w*|wait\w*|kill|raise|_?exit|quick_exit|ptrace|prctl|sig\w+"
+            r"|setrlimit|syscall|dl\w+|atexit|_?longjmp|\w*setjmp"
+        ),
+    ),
+    ("the environment", re.compile(r"getenv|secure_getenv|setenv|putenv|(__)?environ")),
+    ("clocks", re.compile(r"time|clock\w*|gettimeofday|nanosleep|u?sleep|times|getrusage|_ZNSt6chrono\w*")),
+    ("the host runtime", re.compile(r"acl\w+")),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRules:
-    """What the runtime offers to candidates, and what must stay its own.
+def findings(symbols: Symbols, owned: frozenset[str]) -> tuple[Diagnostic, ...]:
+    """Return one diagnostic per symbol the candidate must not use or define, and for a missing entry.
 
-    offered: names a candidate may link to. owned: names the executable already has or takes from the C library; a
-    candidate that defined one of them would replace it.
+    owned: what `owned_by` returned for the runtime's objects.
     """
-
-    offered: frozenset[str]
-    owned: frozenset[str]
-
-
-def findings(symbols: Symbols, rules: LinkRules) -> tuple[Diagnostic, ...]:
-    """Return one diagnostic per symbol the candidate must not use or define, and for a missing entry."""
-    found = [_forbidden(name) for name in sorted(symbols.undefined) if not _allowed(name, symbols, rules)]
-    found += [_taken(name) for name in sorted(symbols.defined | symbols.weak) if _steals(name, symbols, rules)]
+    found = [_forbidden(name) for name in sorted(symbols.undefined) if not _allowed(name)]
+    found += [_taken(name) for name in sorted(symbols.defined | symbols.weak) if _steals(name, symbols, owned)]
     if "kope_entry" not in symbols.defined:
         found.append(
             Diagnostic(
@@ -132,23 +141,25 @@ def findings(symbols: Symbols, rules: LinkRules) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
-def _allowed(name: str, symbols: Symbols, rules: LinkRules) -> bool:
-    if name in rules.offered or name in _LIBC:
+def _allowed(name: str) -> bool:
+    if name in _LIBC:
         return True
-    return bool(_ALLOWED_PATTERNS.fullmatch(name)) and "kope_twin" not in name and not _FORBIDDEN_CPP.search(name)
+    if not _ALLOWED_PATTERNS.fullmatch(name):
+        return False
+    return name.startswith(("_ZN9kope_twin3api", "_ZNK9kope_twin3api")) or not _FORBIDDEN_CPP.search(name)
 
 
-def _steals(name: str, symbols: Symbols, rules: LinkRules) -> bool:
+def _steals(name: str, symbols: Symbols, owned: frozenset[str]) -> bool:
     if name in ("kope_entry", "kope_workspace_bytes"):
         return False
     if name in symbols.weak:  # templates and inline functions: the first definition wins, and the runtime's comes first
-        return not name.startswith("_Z") and name in rules.owned
-    return name in rules.owned or name in _LIBC or name == "main" or name.startswith(("__", "_Zn", "_Zd"))
+        return not name.startswith("_Z") and name in owned
+    return name in owned or name in _LIBC or name == "main" or name.startswith(("__", "_Zn", "_Zd"))
 
 
 def _forbidden(name: str) -> Diagnostic:
-    for pattern, family in _FAMILIES:
-        if re.fullmatch(pattern, name):
+    for family, pattern in _FAMILIES:
+        if pattern.fullmatch(name):
             return Diagnostic(
                 "forbidden-symbol",
                 f"the candidate uses {name}: {family} are not available to a candidate",
@@ -172,9 +183,12 @@ def _taken(name: str) -> Diagnostic:
     )
 
 
-def rules_of(runtime: Iterable[Symbols], offered: Iterable[str]) -> LinkRules:
-    """Collect what the runtime's own objects define and use, so that no candidate can replace it."""
+def owned_by(runtime: Iterable[Symbols]) -> frozenset[str]:
+    """Return the names the runtime's objects define or take from the C library.
+
+    A candidate that defined one of them would replace it in the executable.
+    """
     owned: set[str] = set()
     for symbols in runtime:
         owned |= symbols.defined | symbols.undefined
-    return LinkRules(frozenset(offered), frozenset(owned) - {"kope_entry", "kope_workspace_bytes"})
+    return frozenset(owned) - {"kope_entry", "kope_workspace_bytes"}

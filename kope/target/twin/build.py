@@ -1,0 +1,276 @@
+"""Builds candidates for the twin: the runtime once per machine and compiler, each candidate once per content.
+
+Text checks are `source`'s, symbol checks `symbols`', reading compiler output `compilelog`'s; here they are put in order.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from kope import sandbox
+from kope.errors import ToolError
+from kope.model import Built, Diagnostic
+from kope.target.twin import compilelog, source, symbols
+from kope.target.twin.cache import BuildCache, digest
+from kope.target.twin.compiler import Compiler, machine_flags
+
+Progress = Callable[[str], None]
+
+_FORMAT = "1"
+"""Counts changes to how things are built that no flag or source file shows."""
+_COMMON_FLAGS = ("-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fdiagnostics-color=never")
+_RUNTIME_FLAGS = (*_COMMON_FLAGS, "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-g1")
+_CANDIDATE_FLAGS = (*_COMMON_FLAGS, "-O1", "-g1", "-fsanitize-coverage=trace-pc")
+_FAMILY_FLAGS: Mapping[str, tuple[str, ...]] = {
+    "gcc": ("-fmax-errors=20", "-fno-diagnostics-show-option"),
+    "clang": ("-ferror-limit=20", "-fno-diagnostics-show-option", "-Wno-unknown-attributes", "-fno-sanitize=undefined"),
+}
+_WRAPPED = symbols.WRAPPED
+
+_COMPILE_LIMITS = sandbox.Limits(wall_s=120.0, memory_bytes=2 << 30, file_bytes=256 << 20, output_bytes=1 << 18)
+_RUNTIME_LIMITS = sandbox.Limits(wall_s=1800.0, memory_bytes=3 << 30, file_bytes=1 << 30)
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The built runtime. folder: objects, archive, precompiled header. owned: names no candidate may define."""
+
+    folder: Path
+    owned: frozenset[str]
+
+    @property
+    def objects(self) -> tuple[Path, ...]:
+        """What a candidate is linked with, harness first."""
+        return (*sorted(self.folder.glob("harness-*.o")), self.folder / "libkope_twin.a")
+
+
+class TwinBuilder:
+    """Compiles candidates against the twin's headers and runtime.
+
+    progress hears one line per slow step of building the runtime (about half a minute, once).
+    """
+
+    def __init__(self, compiler: Compiler, cache: BuildCache, *, progress: Progress | None = None) -> None:
+        self.compiler = compiler
+        self._cache = cache
+        self._progress = progress or (lambda text: None)
+
+    @cached_property
+    def source_digest(self) -> str:
+        """Hash of headers, runtime and harness as shipped."""
+        parts: list[bytes | str] = [_FORMAT]
+        for path in _shipped():
+            parts += [path.name, path.read_bytes()]
+        return digest(parts)
+
+    @cached_property
+    def runtime_key(self) -> str:
+        """Hash of everything that decides the built runtime: sources, compiler, flags, processor type."""
+        flags = [*_RUNTIME_FLAGS, *_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family]]
+        parts = [self.source_digest, self.compiler.label, *self.compiler.argv, *flags, *_WRAPPED, str(_root()), machine_flags()]
+        return digest(parts)
+
+    @cached_property
+    def runtime(self) -> Runtime:
+        """Return the runtime, building it when this machine has not done so yet.
+
+        Raises ToolError when it cannot be built: that is KOPE's or the compiler's fault, never a candidate's.
+        """
+        folder = self._cache.make("runtime", self.runtime_key[:32], self._build_runtime)
+        return Runtime(folder, frozenset((folder / "owned.txt").read_text("utf-8").split()))
+
+    def build(self, text: str, workdir: Path) -> Built:
+        """Compile and link a candidate in workdir, or answer from the cache. What is wrong with it is data in `Built`."""
+        data, unusable = source.encode(text)
+        if unusable:
+            return Built(None, (unusable,), "")
+        refused = source.findings(text)
+        if refused:
+            return Built(None, refused, "")
+        key = digest([self.runtime_key, data])
+        folder = self._cache.find("candidate", key)
+        if folder is None:
+            work = workdir / "build"
+            work.mkdir(parents=True, exist_ok=True)
+            built = _Compilation(self, text, work).run()
+            if built.executable is None and built.transient:
+                return built.result(None)
+            folder = self._cache.make("candidate", key, built.store)
+            self._cache.prune("candidate")
+            return built.result(folder / "candidate" if built.executable else None)
+        return _load(folder)
+
+    def _build_runtime(self, folder: Path) -> None:
+        self._progress(f"building the twin's runtime with {self.compiler.label} (once per machine)")
+        sources = [*sorted((_root() / "src").glob("*.cpp")), *sorted((_root() / "harness").glob("*.cpp"))]
+        for index, path in enumerate(sources):
+            self._progress(f"  {index + 1}/{len(sources) + 1} {path.name}")
+            prefix = "harness-" if path.parent.name == "harness" else "runtime-"
+            argv = [*self.compile_argv(_RUNTIME_FLAGS), "-c", str(path), "-o", str(folder / f"{prefix}{path.stem}.o")]
+            self._must(argv, folder)
+        self._progress(f"  {len(sources) + 1}/{len(sources) + 1} precompiled header")
+        self._precompile(folder)
+        self._archive(folder)
+
+    def confined(self, argv: Sequence[str], workdir: Path, limits: sandbox.Limits) -> sandbox.Finished:
+        """Run the compiler or linker in the sandbox: it reads the shipped headers and the runtime, it writes workdir."""
+        readable = [_root(), _candidate_include(), self._cache.root]
+        env = {}
+        if self.compiler.packaged:
+            readable += sandbox.python_paths()
+            env = {"ZIG_GLOBAL_CACHE_DIR": str(self.zig_cache), "ZIG_LOCAL_CACHE_DIR": str(self.zig_cache)}
+        writable = [self.zig_cache] if self.compiler.packaged else []
+        return sandbox.run(argv, workdir=workdir, limits=limits, readable=readable, writable=writable, env=env)
+
+    @property
+    def zig_cache(self) -> Path:
+        """Where the packaged compiler keeps the C++ library it builds on first use."""
+        folder = self._cache.root / "zig"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def compile_argv(self, flags: Sequence[str]) -> list[str]:
+        """Return the compiler call up to its inputs."""
+        includes = [str(_root() / "include"), str(_root() / "src"), str(_root() / "harness"), str(_candidate_include())]
+        return [*self.compiler.argv, *flags, *_FAMILY_FLAGS[self.compiler.family], *(f"-I{path}" for path in includes)]
+
+    def candidate_argv(self, *, preprocess: bool = False) -> list[str]:
+        """Return the command that compiles a candidate in its own folder."""
+        pch = self.runtime.folder / "kope_prelude.h"
+        prelude = ["-include", str(pch)] if self.compiler.family == "gcc" else ["-include-pch", f"{pch}.pch"]
+        flags = [*_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family], "-Winvalid-pch"]
+        includes = [f"-I{_root() / 'include'}", f"-I{_candidate_include()}"]
+        last = ["-E"] if preprocess else ["-c"]
+        return [*self.compiler.argv, *flags, *includes, *prelude, *last, "-x", "c++", source.SOURCE_NAME]
+
+    def link_argv(self) -> list[str]:
+        """Return the command that links a candidate's object in its own folder."""
+        wrapped = [f"-Wl,--wrap={name}" for name in _WRAPPED]
+        objects = [str(path) for path in self.runtime.objects]
+        return [*self.compiler.argv, "candidate.o", *objects, *wrapped, "-Wl,-s", "-pthread", "-o", "candidate"]
+
+    def _precompile(self, folder: Path) -> None:
+        header = folder / "kope_prelude.h"
+        header.write_text('#include "kernel_operator.h"\n#include "kope_candidate.h"\n', "utf-8")
+        suffix = "gch" if self.compiler.family == "gcc" else "pch"
+        includes = [f"-I{_root() / 'include'}", f"-I{_candidate_include()}"]
+        flags = [*_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family], *includes]
+        self._must([*self.compiler.argv, *flags, "-x", "c++-header", str(header), "-o", f"{header}.{suffix}"], folder)
+
+    def _archive(self, folder: Path) -> None:
+        """Join the runtime's objects. A relocatable link needs no `ar`, which the packaged compiler spells differently."""
+        objects = sorted(folder.glob("runtime-*.o"))
+        self._must([*self.compiler.argv, "-r", "-nostdlib", *map(str, objects), "-o", str(folder / "libkope_twin.a")], folder)
+        read = [symbols.read(path) for path in (*objects, *sorted(folder.glob("harness-*.o")))]
+        (folder / "owned.txt").write_text("\n".join(sorted(symbols.owned_by(read))), "utf-8")
+        for path in objects:
+            path.unlink()
+
+    def _must(self, argv: Sequence[str], folder: Path) -> None:
+        done = self.confined(argv, folder, _RUNTIME_LIMITS)
+        if done.returncode != 0:
+            first = next((line for line in done.output.splitlines() if "error" in line), done.output[:200])
+            raise ToolError(
+                f"{self.compiler.label} cannot build the twin's runtime ({first.strip()}); try another compiler", argv
+            )
+
+
+class _Compilation:
+    """One candidate on its way through compiler, symbol check and linker."""
+
+    def __init__(self, builder: TwinBuilder, text: str, work: Path) -> None:
+        self._builder = builder
+        self._text = text
+        self._work = work
+        self.steps: list[Mapping[str, Any]] = []
+        self.log = ""
+        self.diagnostics: tuple[Diagnostic, ...] = ()
+        self.executable: Path | None = None
+        self.transient = False
+
+    def run(self) -> _Compilation:
+        rewritten = source.rewrite_launches(self._text)
+        (self._work / source.SOURCE_NAME).write_text(rewritten, "utf-8", newline="")
+        if source.needs_preprocessing(self._text) and not self._preprocess():
+            return self
+        if not self._step([*self._builder.candidate_argv(), "-o", "candidate.o"]):
+            return self
+        self.diagnostics = symbols.findings(symbols.read(self._work / "candidate.o"), self._builder.runtime.owned)
+        if not self.diagnostics and self._step(self._builder.link_argv()):
+            self.executable = self._work / "candidate"
+        return self
+
+    def _preprocess(self) -> bool:
+        if not self._step([*self._builder.candidate_argv(preprocess=True), "-o", "candidate.ii"]):
+            return False
+        text = (self._work / "candidate.ii").read_text("utf-8", errors="replace")
+        self.diagnostics = source.preprocessed_findings(text)
+        return not self.diagnostics
+
+    def _step(self, argv: Sequence[str]) -> bool:
+        done = self._builder.confined(argv, self._work, _COMPILE_LIMITS)
+        self.steps.append(done.step)
+        self.log += done.output
+        if done.returncode == 0:
+            return True
+        self.diagnostics = (_stopped(done),) if done.stopped else compilelog.diagnostics(done.output)
+        self.transient = done.stopped == "timeout"
+        if not self.diagnostics:
+            text = f"the compiler ended with status {done.returncode} and no message"
+            self.diagnostics = (Diagnostic("compile-error", text, remedy="see the log", file=source.SOURCE_NAME),)
+        return False
+
+    def result(self, executable: Path | None) -> Built:
+        return Built(executable, self.diagnostics, self.log, tuple(self.steps))
+
+    def store(self, folder: Path) -> None:
+        """Fill a cache entry."""
+        if self.executable:
+            shutil.move(self.executable, folder / "candidate")
+        content = {"log": self.log, "steps": self.steps, "diagnostics": [_plain(found) for found in self.diagnostics]}
+        (folder / "built.json").write_text(json.dumps(content), "utf-8")
+
+
+def _plain(found: Diagnostic) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("kind", "message", "severity", "remedy", "file", "line", "count")}
+
+
+def _load(folder: Path) -> Built:
+    content = json.loads((folder / "built.json").read_text("utf-8"))
+    executable = folder / "candidate"
+    found = tuple(Diagnostic(**entry) for entry in content["diagnostics"])
+    return Built(executable if executable.exists() else None, found, content["log"], tuple(content["steps"]))
+
+
+def _stopped(done: sandbox.Finished) -> Diagnostic:
+    remedies = {
+        "timeout": ("compile-timeout", f"the compiler was stopped after {done.wall_s:.0f} s", "reduce templates and unrolling"),
+        "memory": ("compile-memory", "the compiler ran out of memory", "reduce templates and generated tables"),
+    }
+    kind, message, remedy = remedies.get(done.stopped, ("compile-error", f"the compiler was stopped: {done.stopped}", ""))
+    return Diagnostic(kind, message, remedy=remedy, file=source.SOURCE_NAME)
+
+
+def _root() -> Path:
+    return Path(str(files("kope.target.twin")))
+
+
+def _candidate_include() -> Path:
+    return Path(str(files("kope.target"))) / "include"
+
+
+def _shipped() -> list[Path]:
+    folders = (_root() / "include", _root() / "src", _root() / "harness", _candidate_include())
+    found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in (".h", ".hpp", ".cpp", ".inc")]
+    if not found:
+        raise ToolError(f"the twin's sources are missing below {_root()}; reinstall kope")
+    return found
+
+

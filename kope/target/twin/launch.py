@@ -1,0 +1,135 @@
+"""The words between driver and harness: the launch description it reads, the JSON lines it answers with.
+
+Both are plain text. It starts no program; `runner` does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kope.model import AttrValue, Diagnostic, LaunchCase, RunMode, TensorFile
+from kope.target.twin.source import SOURCE_NAME
+
+DTYPE_BYTES = {
+    "float32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "int8": 1,
+    "uint8": 1,
+    "int32": 4,
+    "int64": 8,
+    "bool": 1,
+}
+"""Element size of every dtype a candidate can be called with; the order is that of KopeDtype."""
+
+
+def tensor_bytes(tensor: TensorFile) -> int:
+    """Size of a tensor's data."""
+    return tensor.spec.numel * DTYPE_BYTES[tensor.spec.dtype]
+
+
+def case_bytes(case: LaunchCase) -> int:
+    """Bytes that must cross the memory bus at least once: inputs read, outputs written."""
+    return sum(tensor_bytes(tensor) for tensor in (*case.inputs, *case.outputs) if tensor is not None)
+
+
+def describe(
+    cases: Sequence[tuple[int, LaunchCase]],
+    *,
+    mode: RunMode,
+    nonce: str,
+    parameters: Mapping[str, float],
+    profile: bool = False,
+) -> str:
+    """Return the launch description of some cases, each with the number it has among all."""
+    lines = ["kope-launch 1", f"nonce {nonce}", f"mode {mode}", f"profile {int(profile)}"]
+    lines += [f"param {name} {value!r}" for name, value in sorted(parameters.items())]
+    for number, case in cases:
+        lines.append(f"case {number}")
+        lines += [_tensor("input", tensor) for tensor in case.inputs]
+        lines += [_tensor("output", tensor) for tensor in case.outputs]
+        lines += [_attr(name, value) for name, value in case.attrs.items()]
+        lines.append("run")
+    return "\n".join(lines) + "\n"
+
+
+def _tensor(role: str, tensor: TensorFile | None) -> str:
+    if tensor is None or tensor.path is None:
+        return f"{role} - omitted float32 0"
+    spec = tensor.spec
+    shape = " ".join(str(extent) for extent in (len(spec.shape), *spec.shape))
+    return f"{role} {_escape(str(tensor.path))} {_escape(spec.name)} {spec.dtype} {shape}"
+
+
+def _attr(name: str, value: AttrValue) -> str:
+    if isinstance(value, bool):
+        return f"attr {_escape(name)} bool {int(value)}"
+    if isinstance(value, int):
+        return f"attr {_escape(name)} int {value}"
+    if isinstance(value, float):
+        return f"attr {_escape(name)} float {value.hex() if value - value == 0.0 else value}"
+    return f"attr {_escape(name)} string {_escape(value)}"
+
+
+def _escape(text: str) -> str:
+    """Percent-encode everything that would end a word, so that one word stays one word."""
+    kept = "".join(
+        chr(byte) if 0x21 <= byte < 0x7F and byte != 0x25 else f"%{byte:02x}"
+        for byte in text.encode("utf-8", "surrogateescape")
+    )
+    return kept or "%"
+
+
+@dataclass(slots=True)
+class Answer:
+    """What the harness said about one case. state: "not-run", "begun" or "ended"."""
+
+    state: str = "not-run"
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def duration_us(self) -> float:
+        """Modelled time of the call."""
+        return float(self.fields.get("duration_us", 0.0))
+
+    @property
+    def control_flow(self) -> str:
+        """Hash of the path taken."""
+        return str(self.fields.get("control_flow", ""))
+
+
+def read_answers(data: bytes, nonce: str, numbers: Iterable[int]) -> dict[int, Answer]:
+    """Return what the harness wrote, by case number. Lines without the nonce are not the harness's and are skipped."""
+    answers = {number: Answer() for number in numbers}
+    for line in data.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # cut off by the end of the process
+        if not isinstance(entry, dict) or entry.get("nonce") != nonce or entry.get("case") not in answers:
+            continue
+        answer = answers[entry["case"]]
+        answer.state = "begun" if entry.get("event") == "begin" else "ended"
+        answer.fields.update(entry)
+    return answers
+
+
+def diagnostics(answer: Answer, case_id: str) -> tuple[Diagnostic, ...]:
+    """Return the harness's findings as diagnostics of one case."""
+    return tuple(
+        Diagnostic(
+            kind=str(found["kind"]),
+            message=str(found["message"]),
+            severity=str(found.get("severity", "error")),
+            remedy=str(found.get("remedy", "")),
+            file=SOURCE_NAME if Path(str(found.get("file", ""))).name == SOURCE_NAME else Path(str(found.get("file", ""))).name,
+            line=int(found.get("line", 0)),
+            case_id=case_id,
+            count=int(found.get("count", 1)),
+        )
+        for found in answer.fields.get("findings", ())
+    )
