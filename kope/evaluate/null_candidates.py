@@ -1,4 +1,4 @@
-"""What a case accepts that no kernel should be praised for: zeros, ones, the input as it is, a constant.
+"""What a case accepts that no kernel should be praised for: zeros, ones, NaN, the input as it is, a constant.
 
 A case that a null candidate passes tells little about a kernel. `kope task check` marks it; verdicts are not changed.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from kope.evaluate.compare import compare_output
-from kope.evaluate.dtypes import file_dtype, size_bytes, want_dtype
+from kope.evaluate.dtypes import FLOATS, file_dtype, size_bytes, want_dtype
 from kope.evaluate.prepared import PreparedCase
 from kope.model import TensorFile, Tolerance
 
@@ -53,6 +53,10 @@ def _ones(_: PreparedCase, want: TensorFile, got: Path) -> bool:
     return _constant(want, got, 1.0)
 
 
+def _nans(_: PreparedCase, want: TensorFile, got: Path) -> bool:
+    return want.spec.dtype in FLOATS and _constant(want, got, float("nan"))
+
+
 def _mean(_: PreparedCase, want: TensorFile, got: Path) -> bool:
     """The mean of the finite expected values: the best constant there is."""
     total, count = 0.0, 0
@@ -87,4 +91,4 @@ def _constant(want: TensorFile, got: Path, value: float) -> bool:
     return True
 
 
-_FILLS: dict[str, _Fill] = {"zeros": _zeros, "ones": _ones, "copy": _copy, "mean": _mean}
+_FILLS: dict[str, _Fill] = {"zeros": _zeros, "ones": _ones, "nans": _nans, "copy": _copy, "mean": _mean}

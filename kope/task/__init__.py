@@ -2,5 +2,6 @@
 
 from kope.task.lookup import find_task, list_folders, read_tasks
 from kope.task.native import load_task
+from kope.task.scaffold import new_task
 
-__all__ = ["find_task", "list_folders", "load_task", "read_tasks"]
+__all__ = ["find_task", "list_folders", "load_task", "new_task", "read_tasks"]

@@ -32,13 +32,18 @@ _KEYS = ("text", "tags", "inputs", "outputs", "attrs", "tolerance", "cases", "re
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
+def is_task_name(name: str) -> bool:
+    """Whether a folder of this name can be a task: lower-case letters, digits and _, a letter first."""
+    return _NAME.fullmatch(name) is not None
+
+
 def load_task(folder: Path) -> Task:
     """Read a task folder; its name is the task's name. Raises TaskError: one line with file, key and next step."""
     folder = Path(folder).resolve()
     file = folder / TASK_FILE
     fields = Fields(_read_toml(file), file)
     fields.only(*_KEYS)
-    if not _NAME.fullmatch(folder.name):
+    if not is_task_name(folder.name):
         raise TaskError(f"{folder}: the folder's name is the task's; rename it to lower-case letters, digits and _")
     inputs = read_inputs(fields.child("inputs") or Fields({}, file, "inputs"))
     attrs = read_attrs(fields.child("attrs"))

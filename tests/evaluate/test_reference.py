@@ -1,4 +1,4 @@
-"""A reference is foreign code: whatever it does wrong is one clear ReferenceError_ in time, with nothing left behind."""
+"""A reference is foreign code: whatever it does wrong is one clear ReferenceError_ in time, with nothing left over."""
 
 from __future__ import annotations
 
