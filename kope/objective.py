@@ -35,9 +35,9 @@ def speedup_over(reference_us: Mapping[str, float], times_us: Mapping[str, float
 
 
 def is_better(times_us: Mapping[str, float], incumbent_us: Mapping[str, float] | None) -> bool:
-    """Whether these times beat the incumbent's beyond the dead zone. Anything complete beats no incumbent."""
+    """Whether these times beat the incumbent's beyond the dead zone. Anything timed beats no incumbent."""
     if incumbent_us is None:
-        return True
+        return bool(times_us)
     gain = speedup_over(incumbent_us, times_us)
     return gain is not None and gain >= 1.0 + DEAD_ZONE
 

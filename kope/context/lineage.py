@@ -1,0 +1,86 @@
+"""The recalled subgraph as text: parent -> move -> outcome, one tree per lineage.
+
+Choosing which experiences are shown is the budget's business; this only draws those it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from kope.context.quote import one_line
+from kope.model import Edge, Experience, Recall
+
+_TEXT_LIMIT = 600
+
+
+def outcome_phrase(node: Experience) -> str:
+    """Return what became of an experience in a few words, for example "verified, 1.42x its parent (effective)"."""
+    if node.attempt_id is None:
+        return "noted"
+    if not node.works and not node.speedup:
+        return f"failed at {node.stage.value}"
+    state = "verified" if node.works else "right on small cases"
+    if not node.speedup:
+        return state
+    label = f" ({node.label})" if node.label else ""
+    return f"{state}, {node.step_ratio:.2f}x its parent, {node.speedup:.2f}x the first kernel of its task{label}"
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Recalled experiences with their lineage. `reasons` is keyed by experience id, for the recalled ones only."""
+
+    nodes: dict[str, Experience]
+    parents: dict[str, Edge]
+    reasons: dict[str, str]
+
+    @classmethod
+    def of(cls, recall: Recall) -> Forest:
+        """Index a recall: every node it brought, the led_to edge into each, and why each was recalled."""
+        nodes = {node.id: node for node in recall.neighbours}
+        nodes.update((item.experience.id, item.experience) for item in recall.items)
+        parents = {
+            edge.dst: edge for edge in recall.edges if edge.kind == "led_to" and edge.dst in nodes and edge.src in nodes
+        }
+        return cls(nodes, parents, {item.experience.id: item.reason for item in recall.items})
+
+    def shown_with(self, chosen: Collection[str]) -> set[str]:
+        """Return the chosen nodes and the parent of each: an outcome means little without what it started from."""
+        return set(chosen) | {self.parents[node].src for node in chosen if node in self.parents}
+
+    def draw(self, chosen: Sequence[str]) -> str:
+        """Return the trees that hold the chosen nodes (best first), lineages in the order of their best member."""
+        shown = self.shown_with(chosen)
+        children: dict[str, list[str]] = {}
+        roots: list[str] = []
+        for node in self.nodes:
+            if node in shown:
+                edge = self.parents.get(node)
+                inside = edge is not None and edge.src in shown
+                (children.setdefault(edge.src, []) if edge is not None and inside else roots).append(node)
+        places = {node: place for place, node in enumerate(chosen)}
+
+        def place(node: str) -> int:
+            return min([places.get(node, len(places)), *(place(child) for child in children.get(node, ()))])
+
+        def lines(node: str, level: int) -> Iterator[str]:
+            yield from self.describe(node, level)
+            for child in sorted(children.get(node, ()), key=place):
+                yield from lines(child, level + 1)
+
+        return "\n".join(line for root in sorted(roots, key=place) for line in lines(root, 0))
+
+    def describe(self, node_id: str, level: int) -> Iterator[str]:
+        """Yield the lines of one node: its move and outcome, why it is here, and its lesson."""
+        node = self.nodes[node_id]
+        pad = "  " * level
+        edge = self.parents.get(node_id)
+        move = one_line(f"{node.move}: {edge.text}" if edge is not None and edge.text else node.move)
+        start = f"{pad}-> " if level else f"{pad}{one_line(node.task_name)}: "
+        yield f"{start}{move or one_line(node.title)} -> {outcome_phrase(node)} [{node_id[:8]}]"
+        if node_id in self.reasons:
+            yield f"{pad}   recalled because: {one_line(self.reasons[node_id])}"
+            lesson = one_line(node.text, _TEXT_LIMIT)
+            if lesson:
+                yield f"{pad}   lesson: {lesson}"

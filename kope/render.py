@@ -1,0 +1,79 @@
+"""Render Jinja2 templates from templates/. The only importer of jinja2; what a template may read is its caller's contract.
+
+A template is named by its path without the ending: "prompts/draft". Undefined names are errors, nothing is escaped, and
+values are never rendered as templates themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from jinja2 import meta
+
+from kope.errors import TemplateError
+from kope.resources import folder
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+ENDING = ".j2"
+
+
+def render(name: str, context: DataclassInstance | None = None, **values: Any) -> str:
+    """Return the text of a template, given the fields of a dataclass, or names directly.
+
+    Raises TemplateError for a missing template, a syntax error in it, or a name it reads that is not given.
+    """
+    if context is not None:
+        values = {field.name: getattr(context, field.name) for field in fields(context)} | values
+    try:
+        return _environment().get_template(_file(name)).render(values)
+    except jinja2.TemplateNotFound as error:
+        raise TemplateError(f"no template {error.name!r} in templates/; install KOPE again") from error
+    except jinja2.TemplateError as error:
+        raise TemplateError(f"template {name!r}: {error}; fix the template or install KOPE again") from error
+
+
+def names_read(name: str) -> frozenset[str]:
+    """Return the names a template and everything it includes read from outside.
+
+    Raises TemplateError for an include whose name is computed: it would hide what is read.
+    """
+    environment = _environment()
+    read: set[str] = set()
+    waiting, seen = [_file(name)], set()
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        assert environment.loader is not None
+        tree = environment.parse(environment.loader.get_source(environment, current)[0])
+        read |= meta.find_undeclared_variables(tree)
+        for included in meta.find_referenced_templates(tree):
+            if included is None:
+                raise TemplateError(f"template {current!r} includes a computed name; name the file")
+            waiting.append(included)
+    return frozenset(read)
+
+
+def _file(name: str) -> str:
+    return name if name.endswith(ENDING) else name + ENDING
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder("templates")),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # kernels and prompts, not HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["us"] = lambda value: f"{value:.2f} us"
+    environment.filters["speedup"] = lambda value: f"{value:.2f}x"
+    return environment
