@@ -85,24 +85,25 @@ def run(
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
     pass_fds: Sequence[int] = (),
     on_line: Callable[[str], None] | None = None,
+    stop_grace_s: float = 0.0,
 ) -> Completed:
     """Run a program to its end and return how it ended; a non-zero exit is a value.
 
     The child leads a session of its own; at `timeout_s` the whole group is killed. Of each stream the head and the tail
-    within `output_limit_bytes` are kept. on_line sees complete lines of stdout as they come.
+    within `output_limit_bytes` are kept. on_line sees complete lines of stdout as they come. stop_grace_s: the time the
+    child gets between SIGTERM and the end, to bring down what it started outside its group; 0 kills at once.
     Raises ToolMissing when there is no such program, MachineError when the machine cannot start one.
     """
     started = time.monotonic()
     child = _start(argv, cwd=cwd, env=env, stdin=stdin, pass_fds=pass_fds)
     try:
         streams, timed_out, flooded = _drain(child, stdin, started + timeout_s, output_limit_bytes, on_line)
-        if timed_out or flooded:
-            kill_group(child.pid)
-        try:
-            child.wait(max(started + timeout_s - time.monotonic(), 1.0))
-        except subprocess.TimeoutExpired:
-            timed_out = True
+        if not timed_out and not flooded:
+            timed_out = not _ended(child, max(started + timeout_s - time.monotonic(), 1.0))
     finally:
+        if not _ended(child, 0.0) and stop_grace_s:
+            os.kill(child.pid, signal.SIGTERM)
+            _ended(child, stop_grace_s)
         # Also after a clean exit: what the child left behind in its group must not outlive it.
         kill_group(child.pid)
         child.wait()
@@ -120,6 +121,18 @@ def run(
         out.truncated or err.truncated,
         flooded,
     )
+
+
+def _ended(child: subprocess.Popen[bytes], within_s: float) -> bool:
+    """Whether the child ends in time. It stays unreaped, so that its group's number still means that group."""
+    deadline = time.monotonic() + within_s
+    pause_s = 0.001
+    while not os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.02)
+    return True
 
 
 def kill_group(pid: int) -> None:
@@ -152,11 +165,13 @@ def _start(
     except FileNotFoundError as missing:
         if cwd is not None and not Path(cwd).is_dir():
             raise MachineError(f"the folder {cwd} is gone; run the command again") from missing
-        raise ToolMissing(f"{argv[0]} is not installed or not on PATH; install it or see `kope doctor`", argv) from missing
+        message = f"{argv[0]} is not installed or not on PATH; install it or see `kope doctor`"
+        raise ToolMissing(message, argv) from missing
     except PermissionError as refused:
         raise ToolMissing(f"{argv[0]} cannot be executed; check its permissions", argv) from refused
     except OSError as failed:
-        raise MachineError(f"cannot start {argv[0]}: {failed.strerror}; free memory or processes and run again") from failed
+        message = f"cannot start {argv[0]}: {failed.strerror}; free memory or processes and run again"
+        raise MachineError(message) from failed
 
 
 def _drain(
@@ -193,7 +208,7 @@ def _drain(
                     selector.unregister(key.fileobj)
             if max(out.total_bytes, err.total_bytes) > FLOOD_FACTOR * limit_bytes:
                 return (out, err), False, True
-            if child.poll() is not None and not selector.select(0):
+            if _ended(child, 0.0) and not selector.select(0):
                 break
     return (out, err), False, False
 

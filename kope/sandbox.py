@@ -6,14 +6,23 @@ caller's.
 
 from __future__ import annotations
 
+import errno
+import marshal
+import math
 import os
+import shutil
+import signal
 import sys
+import sysconfig
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from kope import process
+from kope.errors import MachineError, SandboxError, ToolMissing
 
 Profile = Literal["tool", "candidate"]
 """tool: compilers and references; a forbidden system call fails with EPERM. candidate: network, new processes and
@@ -58,6 +67,7 @@ class Finished:
     stopped: Stop = ""
     truncated: bool = False
     peak_memory_bytes: int = 0
+    layers: tuple[str, ...] = ()
 
     @property
     def output(self) -> str:
@@ -68,16 +78,6 @@ class Finished:
     def step(self) -> dict[str, object]:
         """The record kept with an outcome: argv, exit status, wall seconds."""
         return {"argv": list(self.argv), "returncode": self.returncode, "wall_s": round(self.wall_s, 4)}
-
-
-@dataclass(frozen=True, slots=True)
-class Protection:
-    """One protection as found on this machine. how_to_enable: "" when active."""
-
-    name: str
-    active: bool
-    detail: str
-    how_to_enable: str = ""
 
 
 def run(
@@ -91,36 +91,199 @@ def run(
     stdin: bytes | None = None,
     pass_fds: Sequence[int] = (),
     profile: Profile = "tool",
+    without: Sequence[str] = (),
 ) -> Finished:
     """Run a program that may be hostile; every end it can come to is a value.
 
     It starts in workdir, the only folder it can write besides `writable`; it can read the system's programs and
     libraries, workdir and `readable` (files or folders, shown at their own paths), and nothing else. No network, no
     view of other processes; its environment is PATH, LANG, HOME and TMPDIR (both workdir) plus `env`. Nothing it
-    started is alive when this returns, within limits.wall_s + 2 s.
+    started is alive when this returns, within limits.wall_s + 2 s. without: layers to leave out, for tests of others.
     Raises ToolMissing when argv[0] is not there, SandboxError when the machine refuses a protection that is required,
     MachineError when it cannot start a process.
     """
-    done = process.run(
-        argv,
-        cwd=workdir,
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(workdir), "TMPDIR": str(workdir), **(env or {})},
-        timeout_s=limits.wall_s,
-        stdin=stdin,
-        output_limit_bytes=limits.output_bytes,
-        pass_fds=pass_fds,
+    command = [_program(argv[0], workdir), *argv[1:]]
+    skipped = [*without, *_refused]
+    done, answer = _launch(command, workdir, limits, readable, writable, env, stdin, pass_fds, profile, skipped)
+    if answer.failed_step == "filesystem" and "mounts" not in skipped:
+        # Some containers allow namespaces and then not these mounts; Landlock alone holds there.
+        _refused.append("mounts")
+        return run(
+            argv, workdir=workdir, limits=limits, readable=readable, writable=writable, env=env, stdin=stdin,
+            pass_fds=pass_fds, profile=profile, without=without,
+        )  # fmt: skip
+    if answer.failed_step:
+        _raise_failed(command, answer)
+    stopped = "timeout" if done.timed_out else "output" if done.flooded else answer.stopped
+    if not answer.ended and not stopped:
+        raise SandboxError(
+            f"the sandbox ended early ({done.stderr.strip()[-200:] or done.returncode}); see `kope doctor`"
+        )
+    code = os.waitstatus_to_exitcode(answer.status) if answer.ended else -signal.SIGKILL
+    return Finished(
+        tuple(argv), code, done.stdout, done.stderr, done.wall_s, stopped or _guess(code, done.stderr), done.truncated,
+        answer.peak_kb << 10, answer.layers,
+    )  # fmt: skip
+
+
+_refused: list[str] = []
+_STOP_GRACE_S = 1.5
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+_START = "import sys; sys.path.append(sys.argv[1]); from kope.confine.launch import main; main()"
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What the launcher reported."""
+
+    layers: tuple[str, ...] = ()
+    ended: bool = False
+    status: int = 0
+    peak_kb: int = 0
+    stopped: Stop = ""
+    failed_step: str = ""
+    failed_errno: int = 0
+    failed_text: str = ""
+
+
+def _launch(
+    command: Sequence[str],
+    workdir: Path,
+    limits: Limits,
+    readable: Sequence[Path],
+    writable: Sequence[Path],
+    env: Mapping[str, str] | None,
+    stdin: bytes | None,
+    pass_fds: Sequence[int],
+    profile: Profile,
+    without: Sequence[str],
+) -> tuple[process.Completed, _Answer]:
+    answers, report = os.pipe()
+    home = str(workdir.absolute())
+    cpu_s = limits.cpu_s if limits.cpu_s is not None else limits.wall_s * (os.cpu_count() or 1)
+    address_bytes = limits.memory_bytes + (1 << 30) if limits.address_bytes is None else limits.address_bytes
+    spec = {
+        "argv": list(command), "parent": os.getpid(), "workdir": home,
+        "readable": [str(path.absolute()) for path in readable],
+        "writable": [str(path.absolute()) for path in writable],
+        "candidate": profile == "candidate", "cpu_s": max(1, math.ceil(cpu_s)), "memory_bytes": limits.memory_bytes,
+        "address_bytes": address_bytes, "file_bytes": limits.file_bytes,
+        "disk_bytes": 4 * limits.file_bytes if limits.disk_bytes is None else limits.disk_bytes,
+        "processes": limits.processes, "report_fd": report, "without": list(without),
+    }  # fmt: skip
+    root = str(Path(__file__).parents[1])
+    try:
+        done = process.run(
+            [sys.executable, "-I", "-S", "-c", _START, root, marshal.dumps(spec).hex()],
+            cwd=workdir,
+            env={"PATH": _PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, **(env or {})},
+            timeout_s=limits.wall_s,
+            stdin=stdin,
+            output_limit_bytes=limits.output_bytes,
+            pass_fds=(*pass_fds, report),
+            stop_grace_s=_STOP_GRACE_S,
+        )
+    finally:
+        os.close(report)
+        with open(answers, "rb") as lines:
+            text = lines.read().decode("utf-8", "replace")
+    return done, _read(text)
+
+
+def _read(text: str) -> _Answer:
+    answer = _Answer()
+    for line in text.splitlines():
+        kind, _, rest = line.partition(" ")
+        words = rest.split(" ")
+        if kind == "active":
+            answer.layers = tuple(words)
+        elif kind == "failed":
+            answer.failed_step, answer.failed_errno, answer.failed_text = words[0], int(words[1]), " ".join(words[2:])
+        elif kind == "ended":
+            answer.ended, answer.status, answer.peak_kb = True, int(words[0]), int(words[1])
+            answer.stopped = "" if words[3] == "-" else cast(Stop, words[3])
+    return answer
+
+
+def _program(name: str, workdir: Path) -> str:
+    """Return the absolute path of a program, found on the sandbox's own PATH. Raises ToolMissing."""
+    found = str((workdir / name).absolute()) if "/" in name else shutil.which(name, path=_PATH)
+    if not found or not Path(found).exists():
+        raise ToolMissing(f"{name} is not installed or not on {_PATH}; install it or see `kope doctor`", (name,))
+    return found
+
+
+def _raise_failed(command: Sequence[str], answer: _Answer) -> None:
+    if answer.failed_step == "start" and answer.failed_errno in (errno.ENOENT, errno.ENOEXEC):
+        raise ToolMissing(f"{command[0]} cannot be executed: {answer.failed_text}; reinstall it", command)
+    if answer.failed_step == "start" and answer.failed_errno in (errno.EAGAIN, errno.ENOMEM):
+        raise MachineError(f"cannot start {command[0]}: {answer.failed_text}; free memory or processes and run again")
+    raise SandboxError(
+        f"{command[0]} cannot be confined ({answer.failed_step}: {answer.failed_text}); see `kope doctor`"
     )
-    stopped: Stop = "timeout" if done.timed_out else "output" if done.flooded else ""
-    return Finished(done.argv, done.returncode, done.stdout, done.stderr, done.wall_s, stopped, done.truncated)
 
 
-def protections() -> tuple[Protection, ...]:
-    """Return every protection with whether it is active here; asked once per process."""
-    return ()
+_NO_MEMORY = ("bad_alloc", "MemoryError", "Cannot allocate memory", "ut of memory", "virtual memory exhausted")
+
+
+def _guess(code: int, stderr: str) -> Stop:
+    """A program that was refused memory dies in its own way; its last words tell."""
+    return "memory" if code != 0 and any(words in stderr[-4000:] for words in _NO_MEMORY) else ""
 
 
 def python_paths() -> tuple[Path, ...]:
-    """Return what must be readable to run this interpreter with its installed packages."""
-    folders = {Path(sys.prefix), Path(sys.base_prefix), Path(os.path.realpath(sys.executable)).parent}
-    folders |= {Path(entry) for entry in sys.path if entry and Path(entry).is_dir()}
-    return tuple(sorted(folders))
+    """Return what must be readable to run this interpreter with its installed packages and KOPE itself."""
+    package = Path(__file__).parent
+    places = sysconfig.get_paths()
+    folders = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent, package}
+    folders |= {Path(places[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    if package.parent.name in ("site-packages", "dist-packages"):
+        folders.add(package.parent)
+    return tuple(sorted(folder for folder in folders if folder.is_dir()))
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """One protection as found on this machine. how_to_enable: "" when active."""
+
+    name: str
+    active: bool
+    detail: str
+    how_to_enable: str = ""
+
+
+_NAMESPACES = (
+    "allow user namespaces: sysctl user.max_user_namespaces=10000, on Ubuntu also"
+    " kernel.apparmor_restrict_unprivileged_userns=0; in a container: --security-opt seccomp=unconfined"
+)
+_FILTER = "boot a kernel with seccomp, on x86-64 or arm64"
+_IDENTITY = "run as an ordinary user, or as root with CAP_SETUID"
+_LANDLOCK = "boot Linux 5.13 or newer with landlock in the list of the kernel option lsm="
+
+
+@lru_cache(maxsize=1)
+def protections() -> tuple[Protection, ...]:
+    """Return every protection with whether it is active here; found by confining a program that does nothing.
+
+    Raises SandboxError when nothing can be confined at all.
+    """
+    with tempfile.TemporaryDirectory(prefix="kope-") as folder:
+        layers = set(run(["/bin/true"], workdir=Path(folder), limits=Limits(wall_s=30.0)).layers)
+    landlock = next((layer for layer in layers if layer.startswith("landlock")), "")
+    found = [
+        ("process tree", "processes" in layers, "everything the program starts dies with it", _NAMESPACES),
+        ("network", bool(layers & {"network", "filter"}), "none: sockets and connections are refused", _NAMESPACES),
+        (
+            "file system",
+            "filesystem" in layers,
+            "only what the program needs; read-only but for its folder",
+            _NAMESPACES,
+        ),
+        ("file rights", bool(landlock), f"allow-list of files by right ({landlock or 'landlock'})", _LANDLOCK),
+        ("system calls", "filter" in layers, "no sockets, none of the kernel's corners", _FILTER),
+        ("identity", "identity" in layers, "an id of its own without privileges", _IDENTITY),
+        ("process count", "count" in layers, "a limit that binds for root too", _IDENTITY),
+        ("memory", "memory" in layers, "address space of each process, resident memory of all", "mount /proc"),
+        ("environment", True, "PATH, LANG, HOME and TMPDIR only", ""),
+    ]
+    return tuple(Protection(name, active, detail, "" if active else remedy) for name, active, detail, remedy in found)
