@@ -57,7 +57,11 @@ def _share(case: CaseResult, times: Mapping[str, float]) -> float:
 
 def _where(case: CaseResult, times: Mapping[str, float]) -> str:
     share = f", {_share(case, times):.0%} of the bound" if case.bound_us else ""
-    pipes = [(value, name) for name, value in case.counters.items() if name.endswith("_time(us)") and value > 0]
+    pipes = [
+        (value, name)
+        for name, value in case.counters.items()
+        if name.endswith("_time(us)") and name != "aiv_time(us)" and value > 0
+    ]
     busiest = ", ".join(f"{name} {value:.2f}" for value, name in sorted(pipes, reverse=True)[:3])
     return share + (f"; {busiest}" if busiest else "")
 
