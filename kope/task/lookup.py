@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kope import resources
 from kope.errors import TaskError
 from kope.model import Task
 from kope.task.fields import nearest
 from kope.task.native import TASK_FILE, load_task
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the tasks that come with KOPE."""
+    return resources.folder("examples") / "tasks"
 
 
 def list_folders(path: Sequence[Path]) -> dict[str, Path]:

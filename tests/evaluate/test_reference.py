@@ -115,6 +115,62 @@ def test_a_reference_that_hangs_ends_at_its_limit(make_task: MakeTask, tmp_path:
     assert time.monotonic() - started < 4
 
 
+def test_a_reference_reads_nothing_but_its_inputs(make_task: MakeTask, library: CaseLibrary, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("key")
+    with pytest.raises(ReferenceError_, match=r"case 1: (FileNotFound|Permission)Error: .*secret.txt"):
+        outputs(library, make_task(reference=f"def reference(x):\n    return open({str(secret)!r}).read()\n"))
+
+
+def test_a_reference_writes_nowhere_else(make_task: MakeTask, library: CaseLibrary, tmp_path: Path) -> None:
+    target = tmp_path / "written.txt"
+    with pytest.raises(ReferenceError_, match=r"case 1: (FileNotFound|Permission|OS)Error: .*written.txt"):
+        outputs(library, make_task(reference=f"def reference(x):\n    open({str(target)!r}, 'w').write('x')\n"))
+    assert not target.exists()
+
+
+def test_a_reference_has_no_network(make_task: MakeTask, library: CaseLibrary) -> None:
+    source = """
+import socket
+
+def reference(x):
+    socket.create_connection(("127.0.0.1", 9), timeout=1)
+"""
+    with pytest.raises(ReferenceError_, match=r"case 1: (Permission|OS|ConnectionRefused)Error: .*line 5"):
+        outputs(library, make_task(reference=source))
+
+
+def test_a_fork_bomb_ends_and_leaves_nothing(make_task: MakeTask, tmp_path: Path) -> None:
+    library = CaseLibrary(tmp_path / "cache", ReferenceRunner(time_limit_s=5.0))
+    source = """
+import os
+import time
+
+def reference(x):
+    while True:
+        if os.fork() == 0:
+            time.sleep(977)
+"""
+    started = time.monotonic()
+    with pytest.raises(ReferenceError_, match=r"case 1: (BlockingIOError|starts processes|not finished)"):
+        outputs(library, make_task(reference=source))
+    assert time.monotonic() - started < 8
+    assert not [line for line in Path("/proc").glob("[0-9]*/cmdline") if b"reference_child" in _command(line)]
+
+
+def _command(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_an_allocation_without_end_is_stopped(make_task: MakeTask, library: CaseLibrary) -> None:
+    source = "import numpy as np\n\ndef reference(x):\n    return [np.ones(10**8) for _ in range(100)][0]\n"
+    with pytest.raises(ReferenceError_, match=r"case 1: (\w*MemoryError|used more memory)"):
+        outputs(library, make_task(reference=source))
+
+
 def test_a_torch_reference_without_torch_says_how_to_get_it(make_task: MakeTask, library: CaseLibrary) -> None:
     try:
         import torch  # type: ignore[import-not-found,unused-ignore]  # noqa: F401

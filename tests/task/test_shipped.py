@@ -17,9 +17,9 @@ from kope.evaluate.dtypes import file_dtype, want_dtype
 from kope.evaluate.null_candidates import passing_null_candidates
 from kope.evaluate.plan import by_size
 from kope.model import Task
-from kope.task import list_folders, load_task
+from kope.task import list_folders, load_task, shipped_folder
 
-SHIPPED = Path(__file__).parents[2] / "examples" / "tasks"
+SHIPPED = shipped_folder()
 NAMES = (
     "add add_rms_norm apply_adam_w dynamic_quant exp gelu layer_norm masked_scale mish reduce_sum rms_norm sigmoid "
     "softmax swi_glu"
