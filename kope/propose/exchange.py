@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -45,6 +46,8 @@ def send(endpoint: Endpoint, body: Mapping[str, Any], on_text: OnText | None = N
         import httpx2  # noqa: F401
     except ImportError:
         raise ConfigError("the llm proposer needs its HTTP client; install it with: pip install 'kope[llm]'") from None
+    for name in ("httpx2", "httpcore2"):  # Their lines hold addresses and headers as they are.
+        logging.getLogger(name).setLevel(logging.WARNING)
     exchange = _Exchange(endpoint, body, on_text)
     try:
         return asyncio.run(exchange.run())
@@ -75,6 +78,9 @@ class _Exchange:
 
     async def run(self) -> Call:
         """Send, read, and turn whatever happens into a Call."""
+        import httpx2
+
+        foreseen = (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, ImportError, UnicodeError, OSError)
         loop = asyncio.get_running_loop()
         self.deadline = loop.time() + self.endpoint.call_s
         try:
@@ -86,7 +92,7 @@ class _Exchange:
             ending, detail = Ending.TOO_BIG, f"the reply went over {self.endpoint.reply_bytes} bytes"
         except BadBody as error:
             ending, detail = Ending.BAD_BODY, str(error)
-        except Exception as error:
+        except foreseen as error:
             ending, detail = self._transport(error)
         if self.answer.finish:
             ending, detail = self._finished()
@@ -220,16 +226,14 @@ class _Exchange:
         ours = httpx2.ProxyError | httpx2.InvalidURL | httpx2.UnsupportedProtocol | ImportError | UnicodeError
         if isinstance(error, ours):
             return Ending.CONFIG, said
-        if isinstance(error, httpx2.HTTPError | httpx2.StreamError):
-            if _is_tls(error):
-                return Ending.CONFIG, f"TLS: {said}"
-            if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-                hint = "; is the server running?" if self.endpoint.is_loopback else ""
-                return Ending.TRANSPORT, f"no connection to {self.endpoint.shown} ({said}){hint}"
-            if self.answer.chunks:
-                return Ending.TRUNCATED, f"the stream broke off ({said})"
-            return Ending.TRANSPORT, said
-        raise error
+        if _is_tls(error):
+            return Ending.CONFIG, f"TLS: {said}"
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            hint = "; is the server running?" if self.endpoint.is_loopback else ""
+            return Ending.TRANSPORT, f"no connection to {self.endpoint.shown} ({said}){hint}"
+        if self.answer.chunks:
+            return Ending.TRUNCATED, f"the stream broke off ({said})"
+        return Ending.TRANSPORT, said
 
     def call(self, ending: Ending, detail: str) -> Call:
         """Return the record of what has happened so far."""

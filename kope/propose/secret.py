@@ -18,7 +18,7 @@ _LONGEST_ECHO = 6
 """A run of this many characters of the key counts as a leak: servers echo its beginning or end in a 401."""
 _SHORTEST_KEY = 4
 """Placeholders that local servers want, such as "x", are no secrets."""
-_SECRET_OPTION = re.compile(r"-{0,2}[\w-]*(?:key|token|secret|password|credential)s?", re.IGNORECASE)
+_SECRET_OPTION = re.compile(r"-{0,2}[\w-]*(?:key|token|secret|password|credentials?)", re.IGNORECASE)
 _PATTERNS = re.compile(r"\bsk-[\w*.-]{6,}|(?i:\bbearer\s+)[\w.~+/=*-]{6,}")
 
 

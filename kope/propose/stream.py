@@ -98,7 +98,7 @@ class Answer:
         if not event.data.strip():
             return "", False
         value = _json(event.data)
-        if event.name == "error" or "error" in value and value["error"]:
+        if event.name == "error" or value.get("error"):
             self.error = value
             return "", False
         return self._choices(value, "delta")

@@ -104,7 +104,7 @@ class ScriptedEndpoint:
         return self.answer(seen) if self.answer is not None else error(599, {"message": "the script is over"})
 
 
-# --- whole answers ----------------------------------------------------------------------------------------------------
+# --- whole answers --------------------------------------------------------------------------------------------------
 
 
 def http(status: int, body: bytes, headers: Mapping[str, str] | None = None, kind: str = "application/json") -> bytes:
@@ -144,7 +144,7 @@ def usage(prompt: int, completion: int) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-# --- streams ------------------------------------------------------------------------------------------------------------
+# --- streams --------------------------------------------------------------------------------------------------------
 
 
 def chunk(delta: Mapping[str, object] | None = None, finish: str | None = None, **more: object) -> bytes:
@@ -160,7 +160,9 @@ def event(value: object) -> bytes:
 DONE = b"data: [DONE]\n\n"
 
 
-def chunks_of(text: str, finish: str | None = "stop", count: int | None = 5, size: int = 40, **more: object) -> list[bytes]:
+def chunks_of(
+    text: str, finish: str | None = "stop", count: int | None = 5, size: int = 40, **more: object
+) -> list[bytes]:
     """The events of a whole reply: role, text in pieces, finish_reason, usage (count completion tokens, None: none)."""
     events = [chunk({"role": "assistant", "content": ""}), *(chunk({name: value}) for name, value in more.items())]
     events += [chunk({"content": text[k : k + size]}) for k in range(0, len(text), size)]
@@ -171,7 +173,7 @@ def chunks_of(text: str, finish: str | None = "stop", count: int | None = 5, siz
 
 
 def stream(pieces: Iterable[bytes | float], *, end: str = "whole", kind: str = "text/event-stream") -> Step:
-    """Send pieces as a chunked body; numbers are seconds to wait. end: "whole", "cut" (no last chunk), "reset", "hang"."""
+    """Send pieces as a chunked body; numbers are waits in s. end: "whole", "cut" (no last chunk), "reset" or "hang"."""
 
     async def step(writer: asyncio.StreamWriter) -> None:
         head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\nX-Request-Id: req-1\r\n\r\n"

@@ -6,11 +6,12 @@ import json
 import socket
 
 import pytest
+
 from kope.errors import ConfigError
 from kope.propose.endpoint import Call, Dialect, Endpoint, request_body
 from kope.propose.exchange import send
 from kope.propose.faults import Ending, retry_after_s
-from scripted_endpoint import (
+from tests.propose.scripted_endpoint import (
     DONE,
     ScriptedEndpoint,
     Step,
@@ -107,7 +108,9 @@ GOOD = {
     ),
     "plain JSON in place of a stream": plain(message(TEXT)),
     "plain JSON after blank lines": stream([b"\n\n", json.dumps(message(TEXT)).encode()]),
-    "content as a list of parts": plain(message([{"type": "text", "text": TEXT[:9]}, {"type": "text", "text": TEXT[9:]}])),
+    "content as a list of parts": plain(
+        message([{"type": "text", "text": TEXT[:9]}, {"type": "text", "text": TEXT[9:]}])
+    ),
     "finish_reason empty until the last": stream([chunk({"content": TEXT[:9]}, ""), *chunks_of(TEXT[9:])]),
     "unknown finish_reason": reply(TEXT, finish="eos_token"),
     "surrogate pair split over two events": stream(
@@ -161,8 +164,11 @@ FAULTS: dict[str, tuple[Step, Ending, str]] = {
     "408": (error(408, {"message": "slow"}), E.SERVER, "HTTP 408: slow"),
     "409": (error(409, {"message": "busy"}), E.SERVER, "HTTP 409: busy"),
     "413": (html(413, "<html>Too large</html>"), E.CONTEXT, "HTTP 413: Too large"),
-    "422": (plain({"detail": [{"loc": ["body"], "msg": "field required"}]}, 422), E.CONFIG,
-            'HTTP 422: [{"loc": ["body"], "msg": "field required"}]'),
+    "422": (
+        plain({"detail": [{"loc": ["body"], "msg": "field required"}]}, 422),
+        E.CONFIG,
+        'HTTP 422: [{"loc": ["body"], "msg": "field required"}]',
+    ),
     "425": (error(425, {"message": "early"}), E.SERVER, "HTTP 425: early"),
     "429": (error(429, {"message": "slow down"}), E.RATE, "HTTP 429: slow down"),
     "429 out of credit": (error(429, {"message": "x", "code": "insufficient_quota"}), E.QUOTA, "HTTP 429: x"),
@@ -170,11 +176,21 @@ FAULTS: dict[str, tuple[Step, Ending, str]] = {
     "502 in HTML": (html(502, "<html><title>Bad Gateway</title></html>"), E.SERVER, "HTTP 502: Bad Gateway"),
     "503 empty": (raw(http(503, b"")), E.SERVER, "HTTP 503: no reason given"),
     "529": (error(529, {"message": "overloaded"}), E.SERVER, "HTTP 529: overloaded"),
-    "prompt too long": (error(400, {"message": "too long", "code": "context_length_exceeded"}), E.CONTEXT, "HTTP 400: too long"),
-    "prompt too long, in words": (error(400, {"message": "This model's maximum context length is 4096 tokens"}), E.CONTEXT,
-                                  "HTTP 400: This model's maximum context length is 4096 tokens"),
-    "redirect": (raw(http(307, b"", {"Location": "https://other.example/v1/chat?k=1"})), E.CONFIG,
-                 "HTTP 307: the endpoint points to https://other.example/v1/chat"),
+    "prompt too long": (
+        error(400, {"message": "too long", "code": "context_length_exceeded"}),
+        E.CONTEXT,
+        "HTTP 400: too long",
+    ),
+    "prompt too long, in words": (
+        error(400, {"message": "This model's maximum context length is 4096 tokens"}),
+        E.CONTEXT,
+        "HTTP 400: This model's maximum context length is 4096 tokens",
+    ),
+    "redirect": (
+        raw(http(307, b"", {"Location": "https://other.example/v1/chat?k=1"})),
+        E.CONFIG,
+        "HTTP 307: the endpoint points to https://other.example/v1/chat",
+    ),
     "204": (raw(b"HTTP/1.1 204 No Content\r\n\r\n"), E.BAD_BODY, "HTTP 204 in place of a reply"),
     "connection closed at once": (close(), E.TRANSPORT, "RemoteProtocolError"),
     "connection reset": (reset(), E.TRANSPORT, "ReadError"),
@@ -192,26 +208,81 @@ FAULTS: dict[str, tuple[Step, Ending, str]] = {
     "choices null": (plain({"choices": None}), E.BAD_BODY, "the answer has no choices"),
     "choices empty": (plain({"choices": []}), E.BAD_BODY, "the answer has no choices"),
     "invalid JSON": (raw(http(200, b'{"choices": [')), E.BAD_BODY, "not JSON"),
-    "invalid JSON event": (stream([chunk({"content": "a"}), b"data: {oops}\n\n", DONE]), E.BAD_BODY, "not JSON: {oops}"),
+    "invalid JSON event": (
+        stream([chunk({"content": "a"}), b"data: {oops}\n\n", DONE]),
+        E.BAD_BODY,
+        "not JSON: {oops}",
+    ),
     "invalid UTF-8": (stream([b'data: {"choices": "\xff\xfe"}\n\n']), E.BAD_BODY, "the stream is not valid UTF-8"),
-    "error in a 200": (plain({"error": {"message": "model crashed"}}), E.BAD_BODY, "the answer is an error: model crashed"),
-    "error event": (stream([chunk({"content": "a"}), event({"error": {"message": "oops"}})]), E.BAD_BODY, "the answer is an error: oops"),
-    "error event by name": (stream([b'event: error\ndata: {"message": "Overloaded"}\n\n']), E.SERVER, "the answer is an error: Overloaded"),
-    "rate limit in an event": (stream([event({"error": {"message": "x", "code": 429}})]), E.RATE, "the answer is an error: x"),
+    "error in a 200": (
+        plain({"error": {"message": "model crashed"}}),
+        E.BAD_BODY,
+        "the answer is an error: model crashed",
+    ),
+    "error event": (
+        stream([chunk({"content": "a"}), event({"error": {"message": "oops"}})]),
+        E.BAD_BODY,
+        "the answer is an error: oops",
+    ),
+    "error event by name": (
+        stream([b'event: error\ndata: {"message": "Overloaded"}\n\n']),
+        E.SERVER,
+        "the answer is an error: Overloaded",
+    ),
+    "rate limit in an event": (
+        stream([event({"error": {"message": "x", "code": 429}})]),
+        E.RATE,
+        "the answer is an error: x",
+    ),
     "no finish_reason": (stream(chunks_of("ab", finish=None)), E.TRUNCATED, "the stream ended without a finish_reason"),
-    "finish_reason empty": (stream(chunks_of("ab", finish="")), E.TRUNCATED, "the stream ended without a finish_reason"),
-    "[DONE] without a finish_reason": (stream([*chunks_of("ab", finish=None), DONE]), E.TRUNCATED, "the stream ended without"),
-    "event cut in the middle": (stream([chunk({"content": "ab"}), chunk({"content": "cd"})[:-20]]), E.TRUNCATED, "the stream ended"),
-    "broken off": (stream([chunk({"content": "ab"})], end="cut"), E.TRUNCATED, "the stream broke off (RemoteProtocolError"),
-    "reset in the stream": (stream([chunk({"content": "ab"}), 0.05], end="reset"), E.TRUNCATED, "the stream broke off (ReadError"),
+    "finish_reason empty": (
+        stream(chunks_of("ab", finish="")),
+        E.TRUNCATED,
+        "the stream ended without a finish_reason",
+    ),
+    "[DONE] without a finish_reason": (
+        stream([*chunks_of("ab", finish=None), DONE]),
+        E.TRUNCATED,
+        "the stream ended without",
+    ),
+    "event cut in the middle": (
+        stream([chunk({"content": "ab"}), chunk({"content": "cd"})[:-20]]),
+        E.TRUNCATED,
+        "the stream ended",
+    ),
+    "broken off": (
+        stream([chunk({"content": "ab"})], end="cut"),
+        E.TRUNCATED,
+        "the stream broke off (RemoteProtocolError",
+    ),
+    "reset in the stream": (
+        stream([chunk({"content": "ab"}), 0.05], end="reset"),
+        E.TRUNCATED,
+        "the stream broke off (ReadError",
+    ),
     "plain answer without finish_reason": (plain(message("ab", finish=None)), E.TRUNCATED, "the stream ended without"),
-    "nothing to say": (reply(""), E.EMPTY, "the reply is empty; the prompt has 10 tokens, perhaps all the model's context"),
+    "nothing to say": (
+        reply(""),
+        E.EMPTY,
+        "the reply is empty; the prompt has 10 tokens, perhaps all the model's context",
+    ),
     "blank": (reply(" \n", count=None), E.EMPTY, "the reply is empty"),
-    "tool call": (stream([chunk({"tool_calls": []}), chunk({}, "tool_calls")]), E.EMPTY, "the reply is empty (finish_reason tool_calls)"),
-    "refusal": (stream([chunk({"refusal": "I cannot "}), chunk({"refusal": "do that"}), chunk({}, "stop")]), E.REFUSAL,
-                "the model refused: I cannot do that"),
+    "tool call": (
+        stream([chunk({"tool_calls": []}), chunk({}, "tool_calls")]),
+        E.EMPTY,
+        "the reply is empty (finish_reason tool_calls)",
+    ),
+    "refusal": (
+        stream([chunk({"refusal": "I cannot "}), chunk({"refusal": "do that"}), chunk({}, "stop")]),
+        E.REFUSAL,
+        "the model refused: I cannot do that",
+    ),
     "content filter": (reply("par", finish="content_filter"), E.CONTENT_FILTER, "finish_reason content_filter"),
-    "the server ran out of something": (reply("par", finish="insufficient_system_resource"), E.SERVER, "finish_reason insuff"),
+    "the server ran out of something": (
+        reply("par", finish="insufficient_system_resource"),
+        E.SERVER,
+        "finish_reason insuff",
+    ),
     "length": (reply("par", finish="length"), E.LENGTH, ""),
 }
 
@@ -247,7 +318,7 @@ def test_tls_on_a_plain_port_is_a_setting_not_a_network_fault() -> None:
     assert (call.ending, call.detail[:5]) == (Ending.CONFIG, "TLS: ")
 
 
-# --- limits -----------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------------------------
 
 
 def test_silence_before_the_first_text_is_a_transport_fault() -> None:
@@ -256,7 +327,9 @@ def test_silence_before_the_first_text_is_a_transport_fault() -> None:
 
 
 def test_keep_alive_lines_are_not_text() -> None:
-    call = ask(stream([piece for _ in range(40) for piece in (b": keep-alive\n\n", 0.05)], end="hang"), first_text_s=0.3)
+    call = ask(
+        stream([piece for _ in range(40) for piece in (b": keep-alive\n\n", 0.05)], end="hang"), first_text_s=0.3
+    )
     assert (call.ending, call.detail) == (Ending.TRANSPORT, "no text within 0.3 s")
 
 

@@ -8,11 +8,12 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kope.propose.blocks import split_blocks
 from kope.propose.edits import Edit, EditProblem, apply_edits, find_edits
 from kope.propose.reply import THOUGHT_LIMIT, UNBALANCED, parse_reply
 
-DEVICE = '''#include "kernel_operator.h"
+DEVICE = """#include "kernel_operator.h"
 #include "kope_candidate.h"
 
 struct Tiling {
@@ -29,15 +30,15 @@ extern "C" __global__ __aicore__ void exp_kernel(GM_ADDR x, GM_ADDR y, Tiling ti
         Copy(k);
     }
 }
-'''
-HOST = '''
+"""
+HOST = """
 extern "C" int kope_entry(const KopeCall* call)
 {
     Tiling tiling{call->inputs[0].numel, 1024};
     exp_kernel<<<call->vector_core_count, nullptr, call->stream>>>(call->inputs[0].data, call->outputs[0].data, tiling);
     return 0;
 }
-'''
+"""
 KERNEL = DEVICE + HOST
 FASTER = KERNEL.replace("1024", "4096")
 PROMPT = f"Make it faster.\n```cpp\n{KERNEL}```\nAnswer with one ```cpp ... ``` block."
@@ -52,12 +53,17 @@ WHOLE = {
     "prose before and after": (f"Here it is:\n\n```cpp\n{KERNEL}```\n\nThis kernel uses all cores.", ()),
     "wrong tag": (f"```csharp\n{KERNEL}```", ()),
     "no tag": (f"```\n{KERNEL}```", ()),
-    "attributes in the info string": (f"```cpp title=\"a b\" {{.numberLines}}\n{KERNEL}```", ()),
+    "attributes in the info string": (f'```cpp title="a b" {{.numberLines}}\n{KERNEL}```', ()),
     "tildes": (f"~~~cpp\n{KERNEL}~~~", ()),
     "longer fence around a shorter one in a comment": (f"````cpp\n{KERNEL}````", ()),
     "CRLF": (f"```cpp\n{KERNEL}```\n".replace("\n", "\r\n"), ()),
     "byte order mark": (f"\ufeff```cpp\n{KERNEL}```", ()),
-    "indented in a list": ("1. So:\n\n   ```cpp\n" + "".join(f"   {line}\n" if line else "\n" for line in KERNEL[:-1].split("\n")) + "   ```", ()),
+    "indented in a list": (
+        "1. So:\n\n   ```cpp\n"
+        + "".join(f"   {line}\n" if line else "\n" for line in KERNEL[:-1].split("\n"))
+        + "   ```",
+        (),
+    ),
     "closing fence at the end of a code line": (f"```cpp\n{KERNEL.rstrip()}```\nDone.", ()),
     "closing fence followed by prose": (f"```cpp\n{KERNEL}``` This one is faster.", ()),
     "open fence, finished": (f"```cpp\n{KERNEL}", ("fence left open",)),
@@ -67,7 +73,10 @@ WHOLE = {
     "json": (json.dumps({"thought": "all cores", "code": KERNEL}), None),
     "json in a fence": ("```json\n" + json.dumps({"files": [{"name": "k.asc", "text": KERNEL}]}) + "\n```", ()),
     "agent's json around a fenced reply": (json.dumps({"result": f"ok\n```cpp\n{KERNEL}```", "cost": 0.1}), ()),
-    "reasoning in the content, with code in it": (f"<think>\n```cpp\n{FASTER}```\nno\n</think>\n```cpp\n{KERNEL}```", ()),
+    "reasoning in the content, with code in it": (
+        f"<think>\n```cpp\n{FASTER}```\nno\n</think>\n```cpp\n{KERNEL}```",
+        (),
+    ),
     "end of reasoning only": (f"maybe\n```cpp\n{FASTER}```\n</think>\n\n```cpp\n{KERNEL}```", ()),
     "the same block again and again": (f"```cpp\n{KERNEL}```\n\n" * 3, ()),
     "other blocks around": (f"```bash\nmake\n```\n```cpp\n{KERNEL}```\n```text\nok\n```", ()),
@@ -125,7 +134,11 @@ def test_code_in_reasoning_is_left_alone_when_there_is_content() -> None:
 
 def test_reasoning_that_ate_the_budget_is_cut_not_empty() -> None:
     found = read("", reasoning="Let me think about tiles", cut=True)
-    assert (found.source, found.cut, found.problem) == (None, True, "the reply holds reasoning only and was cut by the length limit")
+    assert (found.source, found.cut, found.problem) == (
+        None,
+        True,
+        "the reply holds reasoning only and was cut by the length limit",
+    )
 
 
 def test_unclosed_think_section_is_no_answer() -> None:
@@ -138,7 +151,9 @@ UNUSABLE = {
     "I'm sorry, I can't help with that.": "the reply holds no code block; it says: I'm sorry, I can't help with that.",
     "```cpp\n```": "the code block is empty",
     "```cpp\n": "the code block is empty",
-    f"```cpp\n{DEVICE}```": "no code block holds the whole file; missing: extern \"C\" int kope_entry(const KopeCall* call) { ... }",
+    f"```cpp\n{DEVICE}```": (
+        'no code block holds the whole file; missing: extern "C" int kope_entry(const KopeCall* call) { ... }'
+    ),
     f"```cpp\n{HOST}```": "no code block holds the whole file; missing: an __aicore__ kernel",
     '{"answer": "none", "ok": false}': "the reply holds no code block; it says: none",
     '{"code": "#include': 'the reply holds no code block; it says: {"code": "#include',
@@ -152,7 +167,9 @@ def test_unusable_reply_says_why(text: str) -> None:
 
 
 def test_mention_of_the_entry_in_a_comment_is_not_a_definition() -> None:
-    commented = KERNEL.replace('extern "C" int kope_entry', '// kope_entry(const KopeCall* call) {\nextern "C" int other')
+    commented = KERNEL.replace(
+        'extern "C" int kope_entry', '// kope_entry(const KopeCall* call) {\nextern "C" int other'
+    )
     assert read(f"```cpp\n{commented}```").source is None
 
 
@@ -196,7 +213,7 @@ def test_long_prose_is_shortened_and_says_so() -> None:
     assert found.thought.endswith(" ...")
 
 
-# --- several files ----------------------------------------------------------------------------------------------------
+# --- several files --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -208,7 +225,9 @@ def test_long_prose_is_shortened_and_says_so() -> None:
     ],
 )
 def test_named_files_are_put_where_they_are_included(fences: str) -> None:
-    text = fences.format(device="#pragma once\n" + DEVICE, host='#include "kernel.h"\n#include "kope_candidate.h"\n' + HOST)
+    text = fences.format(
+        device="#pragma once\n" + DEVICE, host='#include "kernel.h"\n#include "kope_candidate.h"\n' + HOST
+    )
     found = read(text)
     assert found.form == "files", found.problem
     assert found.source is not None
@@ -228,7 +247,7 @@ def test_second_of_two_files_cut_off_asks_for_more_room() -> None:
     assert (found.source, found.cut) == (None, True)
 
 
-# --- edits ------------------------------------------------------------------------------------------------------------
+# --- edits ----------------------------------------------------------------------------------------------------------
 
 
 def edit(search: str, replace: str) -> str:
@@ -248,9 +267,15 @@ EDITS = {
     "blank lines around": edit(f"\n\n{LINE}\n", LINE.replace("1024", "4096")),
     "part of a line": edit("numel, 1024};", "numel, 4096};"),
     "code glued to the end marker": f"<<<<<<< SEARCH\n{LINE}\n=======\n{LINE.replace('1024', '4096')}>>>>>>> REPLACE\n",
-    "other words in the markers": edit(LINE, LINE.replace("1024", "4096")).replace("SEARCH", "ORIGINAL").replace("REPLACE", "UPDATED"),
+    "other words in the markers": edit(LINE, LINE.replace("1024", "4096"))
+    .replace("SEARCH", "ORIGINAL")
+    .replace("REPLACE", "UPDATED"),
     "end marker missing": f"```\n<<<<<<< SEARCH\n{LINE}\n=======\n{LINE.replace('1024', '4096')}\n```\n",
-    "unified diff": "```diff\n--- a/k.asc\n+++ b/k.asc\n@@ -20,4 +20,4 @@\n {\n-" + LINE + "\n+" + LINE.replace("1024", "4096") + "\n```",
+    "unified diff": "```diff\n--- a/k.asc\n+++ b/k.asc\n@@ -20,4 +20,4 @@\n {\n-"
+    + LINE
+    + "\n+"
+    + LINE.replace("1024", "4096")
+    + "\n```",
 }
 
 
@@ -288,15 +313,21 @@ REFUSED = {
         "the SEARCH of edit 1 is not in the source: `Tiling tiling{call->inputs[1].numel, 1024};`"
         + "; the nearest line is `Tiling tiling{call->inputs[0].numel, 1024};`",
     ),
-    "twice": (edit("        Copy(k);", "        CopyPad(k);"),
-              "the SEARCH of edit 1 is found at 2 places (lines 12, 15); quote more lines around it"),
+    "twice": (
+        edit("        Copy(k);", "        CopyPad(k);"),
+        "the SEARCH of edit 1 is found at 2 places (lines 12, 15); quote more lines around it",
+    ),
     "empty": (edit("", "int x;"), "edit 1 has an empty SEARCH; quote the lines it replaces or stands next to"),
-    "overlap": (edit("struct Tiling {\n    int64_t total;", "a") + edit("    int64_t total;", "b"),
-                "edits 1 and 2 change the same lines; make them one edit"),
+    "overlap": (
+        edit("struct Tiling {\n    int64_t total;", "a") + edit("    int64_t total;", "b"),
+        "edits 1 and 2 change the same lines; make them one edit",
+    ),
     "no middle": (f"<<<<<<< SEARCH\n{LINE}\n", "edit 1 ends before its ======= line"),
     "no change": (edit(LINE, LINE), "the reply changes nothing in the source it was given"),
-    "entry gone": (edit('extern "C" int kope_entry(const KopeCall* call)', "int main()"),
-                   "after the edits there is no kope_entry or no __aicore__ kernel left"),
+    "entry gone": (
+        edit('extern "C" int kope_entry(const KopeCall* call)', "int main()"),
+        "after the edits there is no kope_entry or no __aicore__ kernel left",
+    ),
 }
 
 
@@ -317,7 +348,11 @@ def test_empty_search_with_a_whole_kernel_is_a_whole_file() -> None:
 
 
 def test_edits_cut_by_the_length_limit_ask_for_more_room() -> None:
-    found = read(edit("    int32_t tile;", "    int32_t tile; //") + f"<<<<<<< SEARCH\n{LINE}\n=======\n    Til", shown=KERNEL, cut=True)
+    found = read(
+        edit("    int32_t tile;", "    int32_t tile; //") + f"<<<<<<< SEARCH\n{LINE}\n=======\n    Til",
+        shown=KERNEL,
+        cut=True,
+    )
     assert (found.source, found.cut) == (None, True)
 
 
@@ -331,7 +366,12 @@ def test_all_edits_apply_or_none() -> None:
         apply_edits(KERNEL, [Edit("    return 0;", "    return 1;"), Edit("nowhere", "x")])
 
 
-lines = st.lists(st.text(alphabet="ab {};\t<>=`", max_size=12).filter(lambda line: line.strip()), min_size=1, max_size=12, unique=True)
+lines = st.lists(
+    st.text(alphabet="ab {};\t<>=`", max_size=12).filter(lambda line: line.strip()),
+    min_size=1,
+    max_size=12,
+    unique=True,
+)
 
 
 @settings(max_examples=150, deadline=None)
@@ -356,10 +396,38 @@ def test_edits_made_from_a_difference_reproduce_it(before: list[str], after: lis
     assert got.rstrip("\n") == "\n".join(after)
 
 
-pieces = st.lists(st.sampled_from([
-    "```", "```cpp\n", "~~~\n", "\n", KERNEL, KERNEL[:200], HOST, DEVICE, "<think>", "</think>", "<<<<<<< SEARCH\n", "=======\n",
-    ">>>>>>> REPLACE\n", LINE + "\n", "@@ -1 +1 @@\n", "-x\n", "+y\n", "text ", "\ud800", "\r\n", "\ufeff", "{", '"code": "x"}', "- ", "// ... rest\n",
-]), max_size=14)
+pieces = st.lists(
+    st.sampled_from(
+        [
+            "```",
+            "```cpp\n",
+            "~~~\n",
+            "\n",
+            KERNEL,
+            KERNEL[:200],
+            HOST,
+            DEVICE,
+            "<think>",
+            "</think>",
+            "<<<<<<< SEARCH\n",
+            "=======\n",
+            ">>>>>>> REPLACE\n",
+            LINE + "\n",
+            "@@ -1 +1 @@\n",
+            "-x\n",
+            "+y\n",
+            "text ",
+            "\ud800",
+            "\r\n",
+            "\ufeff",
+            "{",
+            '"code": "x"}',
+            "- ",
+            "// ... rest\n",
+        ]
+    ),
+    max_size=14,
+)
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,0 +1,123 @@
+"""A model behind an OpenAI-compatible endpoint as proposer: send the prompt, read the reply, ask once more if need be.
+
+The prompt is assembled elsewhere. What HTTP and the server can do wrong is caller.py's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from kope.errors import ProposerError
+from kope.model import Proposal, State
+from kope.propose.answer import MISSES_IN_A_ROW, Question, complaint, proposal_of, question_of
+from kope.propose.caller import Asked, Caller
+from kope.propose.endpoint import Call, Message
+from kope.propose.faults import FATAL, UNREACHED, Ending
+from kope.propose.reply import ParsedReply
+from kope.propose.spend import TokensSpent
+
+_NEXT_STEP = {
+    Ending.AUTH: "check the key (llm_api_key_env, llm_key_file)",
+    Ending.QUOTA: "add credit, then run the same command again",
+    Ending.CONFIG: "check llm_base_url and llm_model",
+    Ending.RATE: "wait, then run the same command again",
+    Ending.BAD_BODY: "check llm_base_url (most end in /v1)",
+}
+_MORE_ROOM = 2
+"""A reply cut by the length limit is asked for again with this many times the tokens."""
+
+
+class LlmProposer:
+    """Asks a model for the next candidate. Thread-safe as far as its caller is; holds no key itself."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.name = f"llm:{caller.endpoint.model}"
+        self._caller = caller
+        self._answered = False
+        self._missed = 0
+
+    def propose(self, state: State) -> Proposal:
+        """Return what the model proposes; an unusable reply is a proposal without a source.
+
+        Raises ProposerError when the endpoint refuses for good or cannot be reached, TokensSpent (a Converged) when the
+        next call could go over the token limit, ConfigError when the extra `llm` is not installed.
+        """
+        return _Turns(self._caller, question_of(state), self._judge).run()
+
+    def _judge(self, asked: Asked, turns: _Turns) -> None:
+        """Raise ProposerError when how a call ended is the endpoint's fault and asking on is no use."""
+        ending = asked.call.ending
+        if turns.taken > 1 and ending is Ending.CONFIG:
+            return  # The first turn went through, so it is what this turn asked for (more room, a longer conversation).
+        if asked.call.usable or ending not in FATAL | UNREACHED | {Ending.DEADLINE}:
+            self._answered, self._missed = True, 0
+            return
+        self._missed += 1
+        if ending in FATAL or (not self._answered and ending in UNREACHED) or self._missed >= MISSES_IN_A_ROW:
+            self._give_up(asked.call, turns)
+
+    def _give_up(self, call: Call, turns: _Turns) -> NoReturn:
+        step = _NEXT_STEP.get(call.ending, "run the same command again when it answers")
+        raise ProposerError(f"{self._caller.endpoint.shown}: {call.detail}; {step}", turns.records)
+
+
+class _Turns:
+    """The turns of one proposal: the prompt; more room when the reply was cut; one complaint when it is unusable."""
+
+    def __init__(self, caller: Caller, question: Question, judge: Callable[[Asked, _Turns], None]) -> None:
+        self.caller = caller
+        self.question = question
+        self.judge = judge
+        self.records: list[Mapping[str, Any]] = []
+        self.tokens = 0
+        self.taken = 0
+
+    def run(self) -> Proposal:
+        """Take the turns and return the proposal."""
+        room = self.caller.endpoint.max_tokens
+        messages: tuple[Message, ...] = ({"role": "user", "content": self.question.prompt},)
+        call, parsed = self._turn(messages, room, "1")
+        if parsed.source is None and parsed.cut:
+            room *= _MORE_ROOM
+            call, parsed = self._again(messages, room, "1 more room", call, parsed)
+        if parsed.source is None and call.usable and not parsed.cut:
+            call, parsed = self._again(self._complaint(messages, call, parsed), room, "2", call, parsed)
+        return self._proposal(call, parsed)
+
+    def _turn(self, messages: tuple[Message, ...], room: int, turn: str) -> tuple[Call, ParsedReply]:
+        asked = self.caller.ask(messages, room, f"{self.question.place}/{turn}")
+        self.records += asked.records
+        self.tokens += asked.tokens
+        self.taken += 1
+        self.judge(asked, self)
+        call = asked.call
+        if not call.usable:
+            return call, ParsedReply(None, problem=call.detail or call.ending.value)
+        cut = call.ending is Ending.LENGTH
+        return call, self.question.read(call.content, reasoning=call.reasoning, cut=cut)
+
+    def _again(
+        self, messages: tuple[Message, ...], room: int, turn: str, call: Call, parsed: ParsedReply
+    ) -> tuple[Call, ParsedReply]:
+        """Take a further turn; when it brings no reply, or there are no tokens left for it, the one before stands."""
+        try:
+            new_call, new_parsed = self._turn(messages, room, turn)
+        except TokensSpent:
+            return call, parsed
+        return (new_call, new_parsed) if new_call.usable else (call, parsed)
+
+    def _complaint(self, messages: tuple[Message, ...], call: Call, parsed: ParsedReply) -> tuple[Message, ...]:
+        if not call.content.strip():
+            return ({"role": "user", "content": f"{self.question.prompt}\n\n{complaint(parsed.problem)}"},)
+        said: Message = {"role": "assistant", "content": call.content}
+        if call.reasoning:
+            said = {**said, "reasoning_content": call.reasoning}
+        return (*messages, said, {"role": "user", "content": complaint(parsed.problem)})
+
+    def _proposal(self, call: Call, parsed: ParsedReply) -> Proposal:
+        ending = call.ending.value if call.ending is not Ending.OK else ""
+        plan = {"model": call.answered_model or self.caller.endpoint.model}
+        return proposal_of(
+            self.question, parsed, call.content, plan=plan, tokens=self.tokens, calls=self.records, ending=ending
+        )
