@@ -77,9 +77,8 @@ def test_nothing_is_left_when_preparing_fails(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_the_machines_fault_in_one_line(tmp_path: Path) -> None:
     cache = ContentCache(tmp_path, 10_000)
-    with pytest.raises(MachineError, match=r"No space left on device; free space or set another cache folder"):
-        with cache.stage():
-            raise OSError(28, os.strerror(28))
+    with pytest.raises(MachineError, match="No space left on device; free space or set another"), cache.stage():
+        raise OSError(28, os.strerror(28))
     (tmp_path / "file").touch()
     with (
         pytest.raises(MachineError, match="free space or set another cache folder"),

@@ -20,11 +20,9 @@ from kope.model import Task
 from kope.task import list_folders, load_task, shipped_folder
 
 SHIPPED = shipped_folder()
-NAMES = (
-    "add add_rms_norm apply_adam_w dynamic_quant exp gelu layer_norm masked_scale mish reduce_sum rms_norm sigmoid "
-    "softmax swi_glu"
-).split()
-ELEMENTWISE = ("add", "apply_adam_w", "exp", "gelu", "masked_scale", "mish", "sigmoid", "swi_glu")
+ROW_OPERATORS = ["add_rms_norm", "dynamic_quant", "layer_norm", "reduce_sum", "rms_norm", "softmax"]
+ELEMENTWISE = ["add", "apply_adam_w", "exp", "gelu", "masked_scale", "mish", "sigmoid", "swi_glu"]
+NAMES = sorted(ELEMENTWISE + ROW_OPERATORS)
 MILLION = 1 << 20
 
 
