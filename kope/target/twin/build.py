@@ -32,7 +32,7 @@ _FAMILY_FLAGS: Mapping[str, tuple[str, ...]] = {
     "gcc": ("-fmax-errors=20", "-fno-diagnostics-show-option"),
     "clang": ("-ferror-limit=20", "-fno-diagnostics-show-option", "-Wno-unknown-attributes", "-fno-sanitize=undefined"),
 }
-_WRAPPED = symbols.WRAPPED
+_SOURCES = (".h", ".hpp", ".cpp", ".inc")
 
 _COMPILE_LIMITS = sandbox.Limits(wall_s=120.0, memory_bytes=2 << 30, file_bytes=256 << 20, output_bytes=1 << 18)
 _RUNTIME_LIMITS = sandbox.Limits(wall_s=1800.0, memory_bytes=3 << 30, file_bytes=1 << 30)
@@ -48,17 +48,21 @@ class Runtime:
     @property
     def objects(self) -> tuple[Path, ...]:
         """What a candidate is linked with, harness first."""
-        return (*sorted(self.folder.glob("harness-*.o")), self.folder / "libkope_twin.a")
+        return (*sorted(self.folder.glob("harness-*.o")), self.folder / "runtime.o")
 
 
 class TwinBuilder:
     """Compiles candidates against the twin's headers and runtime.
 
-    progress hears one line per slow step of building the runtime (about half a minute, once).
+    progress hears one line per slow step of building the runtime. root: folder with include, src and harness of a twin.
     """
 
-    def __init__(self, compiler: Compiler, cache: BuildCache, *, progress: Progress | None = None) -> None:
+    def __init__(
+        self, compiler: Compiler, cache: BuildCache, *, progress: Progress | None = None, root: Path | None = None
+    ) -> None:
         self.compiler = compiler
+        self._root = root or Path(str(files("kope.target.twin")))
+        self._candidate_include = Path(str(files("kope.target"))) / "include"
         self._cache = cache
         self._progress = progress or (lambda text: None)
 
@@ -66,7 +70,7 @@ class TwinBuilder:
     def source_digest(self) -> str:
         """Hash of headers, runtime and harness as shipped."""
         parts: list[bytes | str] = [_FORMAT]
-        for path in _shipped():
+        for path in self._shipped():
             parts += [path.name, path.read_bytes()]
         return digest(parts)
 
@@ -74,7 +78,7 @@ class TwinBuilder:
     def runtime_key(self) -> str:
         """Hash of everything that decides the built runtime: sources, compiler, flags, processor type."""
         flags = [*_RUNTIME_FLAGS, *_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family]]
-        parts = [self.source_digest, self.compiler.label, *self.compiler.argv, *flags, *_WRAPPED, str(_root()), machine_flags()]
+        parts = [self.source_digest, self.compiler.label, *self.compiler.argv, *flags, *symbols.WRAPPED, str(self._root), machine_flags()]
         return digest(parts)
 
     @cached_property
@@ -85,6 +89,13 @@ class TwinBuilder:
         """
         folder = self._cache.make("runtime", self.runtime_key[:32], self._build_runtime)
         return Runtime(folder, frozenset((folder / "owned.txt").read_text("utf-8").split()))
+
+    def _shipped(self) -> list[Path]:
+        folders = (self._root / "include", self._root / "src", self._root / "harness", self._candidate_include)
+        found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in _SOURCES]
+        if not found:
+            raise ToolError(f"the twin's sources are missing below {self._root}; reinstall kope")
+        return found
 
     def build(self, text: str, workdir: Path) -> Built:
         """Compile and link a candidate in workdir, or answer from the cache. What is wrong with it is data in `Built`."""
@@ -109,7 +120,7 @@ class TwinBuilder:
 
     def _build_runtime(self, folder: Path) -> None:
         self._progress(f"building the twin's runtime with {self.compiler.label} (once per machine)")
-        sources = [*sorted((_root() / "src").glob("*.cpp")), *sorted((_root() / "harness").glob("*.cpp"))]
+        sources = [*sorted((self._root / "src").glob("*.cpp")), *sorted((self._root / "harness").glob("*.cpp"))]
         for index, path in enumerate(sources):
             self._progress(f"  {index + 1}/{len(sources) + 1} {path.name}")
             prefix = "harness-" if path.parent.name == "harness" else "runtime-"
@@ -121,7 +132,7 @@ class TwinBuilder:
 
     def confined(self, argv: Sequence[str], workdir: Path, limits: sandbox.Limits) -> sandbox.Finished:
         """Run the compiler or linker in the sandbox: it reads the shipped headers and the runtime, it writes workdir."""
-        readable = [_root(), _candidate_include(), self._cache.root]
+        readable = [self._root, self._candidate_include, self._cache.root]
         env = {}
         if self.compiler.packaged:
             readable += sandbox.python_paths()
@@ -138,7 +149,7 @@ class TwinBuilder:
 
     def compile_argv(self, flags: Sequence[str]) -> list[str]:
         """Return the compiler call up to its inputs."""
-        includes = [str(_root() / "include"), str(_root() / "src"), str(_root() / "harness"), str(_candidate_include())]
+        includes = [str(self._root / "include"), str(self._root / "src"), str(self._root / "harness"), str(self._candidate_include)]
         return [*self.compiler.argv, *flags, *_FAMILY_FLAGS[self.compiler.family], *(f"-I{path}" for path in includes)]
 
     def candidate_argv(self, *, preprocess: bool = False) -> list[str]:
@@ -146,13 +157,13 @@ class TwinBuilder:
         pch = self.runtime.folder / "kope_prelude.h"
         prelude = ["-include", str(pch)] if self.compiler.family == "gcc" else ["-include-pch", f"{pch}.pch"]
         flags = [*_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family], "-Winvalid-pch"]
-        includes = [f"-I{_root() / 'include'}", f"-I{_candidate_include()}"]
+        includes = [f"-I{self._root / 'include'}", f"-I{self._candidate_include}"]
         last = ["-E"] if preprocess else ["-c"]
         return [*self.compiler.argv, *flags, *includes, *prelude, *last, "-x", "c++", source.SOURCE_NAME]
 
     def link_argv(self) -> list[str]:
         """Return the command that links a candidate's object in its own folder."""
-        wrapped = [f"-Wl,--wrap={name}" for name in _WRAPPED]
+        wrapped = [f"-Wl,--wrap={name}" for name in symbols.WRAPPED]
         objects = [str(path) for path in self.runtime.objects]
         return [*self.compiler.argv, "candidate.o", *objects, *wrapped, "-Wl,-s", "-pthread", "-o", "candidate"]
 
@@ -160,14 +171,14 @@ class TwinBuilder:
         header = folder / "kope_prelude.h"
         header.write_text('#include "kernel_operator.h"\n#include "kope_candidate.h"\n', "utf-8")
         suffix = "gch" if self.compiler.family == "gcc" else "pch"
-        includes = [f"-I{_root() / 'include'}", f"-I{_candidate_include()}"]
+        includes = [f"-I{self._root / 'include'}", f"-I{self._candidate_include}"]
         flags = [*_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family], *includes]
         self._must([*self.compiler.argv, *flags, "-x", "c++-header", str(header), "-o", f"{header}.{suffix}"], folder)
 
     def _archive(self, folder: Path) -> None:
         """Join the runtime's objects. A relocatable link needs no `ar`, which the packaged compiler spells differently."""
         objects = sorted(folder.glob("runtime-*.o"))
-        self._must([*self.compiler.argv, "-r", "-nostdlib", *map(str, objects), "-o", str(folder / "libkope_twin.a")], folder)
+        self._must([*self.compiler.argv, "-r", "-nostdlib", *map(str, objects), "-o", str(folder / "runtime.o")], folder)
         read = [symbols.read(path) for path in (*objects, *sorted(folder.glob("harness-*.o")))]
         (folder / "owned.txt").write_text("\n".join(sorted(symbols.owned_by(read))), "utf-8")
         for path in objects:
@@ -256,21 +267,3 @@ def _stopped(done: sandbox.Finished) -> Diagnostic:
     }
     kind, message, remedy = remedies.get(done.stopped, ("compile-error", f"the compiler was stopped: {done.stopped}", ""))
     return Diagnostic(kind, message, remedy=remedy, file=source.SOURCE_NAME)
-
-
-def _root() -> Path:
-    return Path(str(files("kope.target.twin")))
-
-
-def _candidate_include() -> Path:
-    return Path(str(files("kope.target"))) / "include"
-
-
-def _shipped() -> list[Path]:
-    folders = (_root() / "include", _root() / "src", _root() / "harness", _candidate_include())
-    found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in (".h", ".hpp", ".cpp", ".inc")]
-    if not found:
-        raise ToolError(f"the twin's sources are missing below {_root()}; reinstall kope")
-    return found
-
-

@@ -158,7 +158,7 @@ class _Session:
                     wall_s=max(0.05, self._deadline - time.monotonic()),
                     memory_bytes=self._limits.memory_bytes,
                     address_bytes=self._limits.memory_bytes + _ADDRESS_ROOM_BYTES,
-                    processes=1,
+                    processes=8,
                     output_bytes=1 << 16,
                 ),
                 readable=[self._executable, *self._folders("inputs")],
@@ -227,11 +227,19 @@ def death(returncode: int, stopped: str, *, limit_s: float, memory_bytes: int, b
     if stopped == "processes":
         return Diagnostic("fork-attempt", f"the candidate started processes{place}", remedy="do all work in the kernel")
     if returncode < 0:
-        number = signal.Signals(-returncode) if -returncode in list(signal.Signals) else None
-        kind, what, remedy = _SIGNALS.get(number, ("crash", f"was ended by signal {-returncode}", "")) if number else ("crash", "", "")
-        return Diagnostic(kind, f"the candidate {what}{place} ({number.name if number else -returncode})", remedy=remedy)
+        name, kind, what, remedy = _signal(-returncode)
+        return Diagnostic(kind, f"the candidate {what}{place} ({name})", remedy=remedy)
     return Diagnostic(
         "crash",
         f"the process ended with status {returncode} before the case was done{place}",
         remedy="return from kope_entry instead of ending the process",
     )
+
+
+def _signal(number: int) -> tuple[str, str, str, str]:
+    """Return name, kind, words and remedy for a signal that ended the candidate."""
+    try:
+        known = signal.Signals(number)
+    except ValueError:
+        return (f"signal {number}", "crash", "was ended by a signal", "run it again; if it repeats, look at host code")
+    return (known.name, *_SIGNALS.get(known, ("crash", "was ended by a signal", "look at host code around the launch")))

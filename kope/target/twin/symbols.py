@@ -168,16 +168,31 @@ def _forbidden(name: str) -> Diagnostic:
             )
     return Diagnostic(
         "forbidden-symbol",
-        f"the candidate links to {name}, which is neither AscendC nor plain C++",
+        f"the candidate links to {readable(name)}, which is neither AscendC nor plain C++",
         remedy="declare and define every function you use; docs/candidate.md lists what may be linked",
         file=SOURCE_NAME,
     )
 
 
+def readable(name: str) -> str:
+    """Return the qualified name inside a mangled C++ name, other names unchanged. Template arguments are left out."""
+    match = re.match(r"_ZN?K?(?=\d)", name)
+    if not match:
+        return name
+    parts: list[str] = []
+    position = match.end()
+    while digits := re.compile(r"\d+").match(name, position):
+        position = digits.end() + int(digits.group())
+        parts.append(name[digits.end() : position])
+        if match.group() == "_Z":
+            break
+    return "::".join(parts)
+
+
 def _taken(name: str) -> Diagnostic:
     return Diagnostic(
         "reserved-name",
-        f"{name} is already the name of a C library or runtime function",
+        f"{readable(name)} is already the name of a C library or runtime function",
         remedy="rename it, or drop extern \"C\" from the kernel",
         file=SOURCE_NAME,
     )

@@ -266,7 +266,7 @@ control::CaseResult Case::run(int& return_code)
         result.findings.push_back(harness::finding(
             "entry-refused", "kope_entry returned " + std::to_string(return_code),
             "handle this case's dtypes, shapes and attributes; 0 means launched"));
-    } else if (result.launches.empty() && !result.has_errors()) {
+    } else if (result.launches.empty() && !result.stopped) {
         result.findings.push_back(
             harness::finding("no-launch", "kope_entry returned 0 without launching a kernel", "launch a kernel for every case"));
     }
