@@ -47,7 +47,7 @@ class BuildCache:
         folder = self.root / kind / key
         try:
             os.utime(folder)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError:
             pass  # a shared, read-only cache still serves
