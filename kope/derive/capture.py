@@ -1,0 +1,62 @@
+"""Capture a task's reference as a graph. References are foreign Python, so tracing runs in the sandbox."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from kope import sandbox
+from kope.derive.child import request_for
+from kope.derive.graph import Graph
+from kope.errors import DeriveError
+from kope.model import Task
+
+_CHILD = Path(__file__).with_name("child.py")
+_PACKAGE = Path(__file__).resolve().parents[1]
+_LIMITS = sandbox.Limits(wall_s=60.0, memory_bytes=1 << 30, file_bytes=1 << 24)
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+_captured: dict[str, Graph] = {}
+
+
+def capture_graph(task: Task) -> Graph:
+    """Return the graph of a task, captured once per process and task.
+
+    Raises DeriveError when the reference cannot be followed, names what stopped it and the line of the reference.
+    """
+    request = json.dumps(request_for(task), sort_keys=True)
+    if request not in _captured:
+        _captured[request] = _capture(task, request)
+    return _captured[request]
+
+
+def _capture(task: Task, request: str) -> Graph:
+    with tempfile.TemporaryDirectory(prefix="kope-derive-") as name:
+        folder = Path(name)
+        (folder / "request.json").write_text(request, encoding="utf-8")
+        done = sandbox.run(
+            [sys.executable, "-I", "-B", str(_CHILD), "request.json", "reply.json"],
+            workdir=folder,
+            limits=_LIMITS,
+            readable=[*sandbox.python_paths(), _PACKAGE],
+            env=_ONE_THREAD,
+        )
+        reply = folder / "reply.json"
+        try:
+            answer = json.loads(reply.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DeriveError(_ended(task, done)) from error
+    if not isinstance(answer, dict) or "graph" not in answer:
+        reason = answer.get("error") if isinstance(answer, dict) else None
+        raise DeriveError(f"{task.name}: {reason or 'tracing gave no graph'}")
+    return Graph.from_json(str(answer["graph"]))
+
+
+def _ended(task: Task, done: sandbox.Finished) -> str:
+    """One line on a child that gave no answer."""
+    if done.stopped:
+        return f"{task.name}: tracing the reference was stopped ({done.stopped}); it must not loop or wait"
+    tail = done.output.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+    return f"{task.name}: tracing the reference failed: {tail[0][:200]}; fix reference.py"

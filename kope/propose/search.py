@@ -1,0 +1,209 @@
+"""The proposer that needs no model: derive a first kernel, then one named move after another, the most promising next.
+
+Which move is promising is decided from evidence (evidence.py, transfer.py); without any, in the default order of
+derive.moves. Same state and seed, same answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+
+from kope.derive import Graph, Schedule, capture_graph, emit, first_schedule
+from kope.derive.graph import traits
+from kope.derive.moves import MOVES, Move
+from kope.errors import DeriveError
+from kope.model import Attempt, Candidate, Converged, MoveEvidence, Proposal, State, Task, Verdict
+from kope.propose import evidence as learned
+from kope.propose.transfer import PREFIX, Path, paths, transferred
+from kope.target.profile import bottleneck
+
+ORDER = tuple(move.name for move in MOVES)
+FIELDS = {move.name: move.fields for move in MOVES}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A kernel that could be tried next. expected: expected log gain, by which options are ranked."""
+
+    move: str
+    schedule: Schedule
+    source: str
+    expected: float
+    thought: str
+    used: tuple[str, ...] = ()
+
+
+class SearchProposer:
+    """model.Proposer over the schedule space of the derived kernel."""
+
+    name = "search"
+
+    def propose(self, state: State) -> Proposal:
+        """Return the first kernel, or the most promising change to the best one so far.
+
+        A reference that cannot be derived from is a proposal without source, with the reason; the second time, and when
+        every move from here has been tried, raises Converged.
+        """
+        try:
+            graph = capture_graph(state.task)
+            words = traits(graph, dtypes(state.task))
+            parent, base = standing(state, graph)
+            if parent is None and not state.history:
+                return self._draft(state, graph, base, words)
+            options = self._options(state, graph, words, parent, base)
+        except DeriveError as error:
+            if state.history:
+                raise Converged from error
+            return Proposal(None, "draft", reason=str(error))
+        if not options:
+            raise Converged
+        chosen = max(options, key=lambda option: (option.expected, tie_break(state.seed, option.move)))
+        return Proposal(
+            chosen.source,
+            chosen.move,
+            chosen.thought,
+            parent.id if parent is not None else None,
+            chosen.schedule.to_plan(),
+            chosen.used,
+            words,
+        )
+
+    def _draft(self, state: State, graph: Graph, base: Schedule, words: tuple[str, ...]) -> Proposal:
+        thought = "The kernel derived from the reference: float32 throughout, all cores, one tile at a time."
+        return Proposal(emit(state.task, graph, base), "draft", thought, None, base.to_plan(), (), words)
+
+    def _options(
+        self, state: State, graph: Graph, words: tuple[str, ...], parent: Attempt | None, base: Schedule
+    ) -> list[Option]:
+        situation = learned.Situation(state.task.name, words, bound_by(parent), base.to_plan())
+        observed = [*own_evidence(state, words), *foreign_evidence(state)]
+        beliefs = learned.beliefs(ORDER, FIELDS, observed, situation)
+        tried = {attempt.candidate.id for attempt in state.history if attempt.candidate is not None}
+        tried.add(Candidate.of(emit(state.task, graph, base)).id)
+        options = [
+            option
+            for move in MOVES
+            if (option := single(state.task, graph, base, move, beliefs[move.name], tried)) is not None
+        ]
+        return options + self._transfers(state, graph, words, parent, base, beliefs, tried)
+
+    def _transfers(
+        self,
+        state: State,
+        graph: Graph,
+        words: tuple[str, ...],
+        parent: Attempt | None,
+        base: Schedule,
+        beliefs: dict[str, learned.Belief],
+        tried: set[str],
+    ) -> list[Option]:
+        """Compound moves. Each that was tried here and gained nothing makes the next one less promising."""
+        helpful = {
+            name: belief.total_gain
+            for name, belief in beliefs.items()
+            if belief.total_gain > learned.NO_GAIN * belief.weight
+        }
+        reached = parent.speedup if parent is not None and parent.speedup else 1.0
+        disappointed = sum(a.proposal.move.startswith(PREFIX) and not a.promoted for a in state.history)
+        options = []
+        for path in paths(foreign_evidence(state), state.task, words):
+            schedule = transferred(state.task, graph, base, path, helpful)
+            if schedule is None:
+                continue
+            source = emit(state.task, graph, schedule)
+            if Candidate.of(source).id in tried:
+                continue
+            expected = path.alike * learned.log_gain(path.speedup / reached) * 0.5**disappointed
+            options.append(Option(PREFIX + path.task_name, schedule, source, expected, _why_transfer(path), path.used))
+        return options
+
+
+def standing(state: State, graph: Graph) -> tuple[Attempt | None, Schedule]:
+    """The attempt to go on from and its schedule: the incumbent if it is ours, else our best, else the first kernel."""
+    first = first_schedule(state.task, graph)
+    ours = [attempt for attempt in (state.incumbent, *state.history) if attempt is not None and attempt.proposal.plan]
+    right = [attempt for attempt in ours if attempt.outcome.verdict is Verdict.VERIFIED]
+    if not right:
+        return (ours[0], first) if ours else (None, first)
+    best = state.incumbent if state.incumbent in right else max(right, key=lambda attempt: attempt.speedup or 0.0)
+    assert best is not None
+    try:
+        return best, Schedule.from_plan(best.proposal.plan)
+    except ValueError:
+        return best, first
+
+
+def single(
+    task: Task, graph: Graph, base: Schedule, move: Move, belief: learned.Belief, tried: set[str]
+) -> Option | None:
+    """The option of one move, None when it does not apply or was tried."""
+    schedule = move.apply(task, graph, base)
+    if schedule is None:
+        return None
+    source = emit(task, graph, schedule)
+    if Candidate.of(source).id in tried:
+        return None
+    told = learned.sentence(belief)
+    thought = f"{move.name}: {move.why}." + (f" It {told}." if told else "")
+    used = tuple(item.experience_id for item in belief.deciding() if item.experience_id)
+    return Option(move.name, schedule, source, belief.expected_gain, thought, used)
+
+
+def own_evidence(state: State, words: tuple[str, ...]) -> list[MoveEvidence]:
+    """This session's attempts on this task as evidence; it has no experience ids, because it needs none."""
+    known = {attempt.id: attempt for attempt in state.history}
+    found = []
+    for attempt in state.history:
+        parent = known.get(attempt.proposal.parent_id or "") or state.incumbent
+        found.append(
+            MoveEvidence(
+                experience_id="",
+                parent_experience_id=None,
+                task_name=state.task.name,
+                traits=words,
+                move=attempt.proposal.move,
+                parent_plan=parent.proposal.plan if parent is not None else {},
+                plan=attempt.proposal.plan,
+                works=attempt.outcome.ok,
+                fast=True,
+                step_ratio=attempt.step_ratio,
+                speedup=attempt.speedup,
+                downstream=attempt.step_ratio,
+                bottleneck=bound_by(parent),
+                promoted=attempt.promoted,
+            )
+        )
+    return found
+
+
+def foreign_evidence(state: State) -> list[MoveEvidence]:
+    """What was recalled, without what this session's own attempts already say."""
+    own = [(a.proposal.move, a.proposal.plan) for a in state.history]
+    return [
+        item for item in state.recall.moves if item.task_name != state.task.name or (item.move, item.plan) not in own
+    ]
+
+
+def bound_by(attempt: Attempt | None) -> str:
+    """What most of an attempt's cases spend their time on, "" when nothing is known."""
+    if attempt is None:
+        return ""
+    found = Counter(name for case in attempt.outcome.cases if (name := bottleneck(case.counters)))
+    return min(found, key=lambda name: (-found[name], name), default="")
+
+
+def dtypes(task: Task) -> tuple[str, ...]:
+    """Dtypes of the task's inputs."""
+    return tuple(sorted({item.spec.dtype for case in task.cases for item in case.inputs if item is not None}))
+
+
+def tie_break(seed: int, move: str) -> str:
+    """An order among equals that depends on the seed alone."""
+    return hashlib.sha256(f"{seed}:{move}".encode()).hexdigest()
+
+
+def _why_transfer(path: Path) -> str:
+    steps = ", ".join(f"{step.move} {step.step_ratio:.2f}x" for step in path.steps[:6])
+    return f"Take over what led to {path.speedup:.2f}x on {path.task_name}, {path.alike:.0%} alike: {steps}."
