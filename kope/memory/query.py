@@ -1,0 +1,101 @@
+"""What can be asked of memory: the query, which part of memory may answer, and the session it is asked in.
+
+Plain data; answering is recall's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from kope.model import Stage, State
+
+if TYPE_CHECKING:
+    from kope.memory.store import Store
+
+
+class MemoryMode(StrEnum):
+    """Which experiences a session may be told of. Its own attempts on the task at hand always belong to them.
+
+    on: everything in the database. off: nothing else. placebo: everything, but the outcomes of all else are permuted.
+    only: the experiences of another database instead of this one's.
+    """
+
+    ON = "on"
+    OFF = "off"
+    PLACEBO = "placebo"
+    ONLY = "only"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who asks. session_id: "" when nobody's session does; then `off` leaves nothing. seed: of the placebo's permutation.
+
+    source: the other database, opened read-only, for mode `only`.
+    """
+
+    mode: MemoryMode = MemoryMode.ON
+    session_id: str = ""
+    seed: int = 0
+    source: Store | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Exact conditions, all of which an experience must meet; an empty one is met by all.
+
+    hardware also drops experiences that have none (facts). traits: at least one in common.
+    """
+
+    tasks: tuple[str, ...] = ()
+    moves: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    kinds: tuple[str, ...] = ()
+    hardware: str = ""
+    traits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecallQuery:
+    """A state to find experiences for.
+
+    text: what is asked, in words: searched by meaning and as full text. code: source and tool messages, full text only.
+    task_name, task_digest, traits, bottleneck: of the operator at hand; rank what is alike, exclude nothing.
+    hardware: where times count as speed; "" counts none. limit: number of items, 0 for evidence on moves alone.
+    """
+
+    text: str = ""
+    code: str = ""
+    task_name: str = ""
+    task_digest: str = ""
+    traits: tuple[str, ...] = ()
+    bottleneck: str = ""
+    hardware: str = ""
+    filters: Filters = Filters()
+    limit: int = 8
+    moves: bool = True
+
+    @classmethod
+    def for_state(cls, state: State, *, bottleneck: str = "", limit: int = 8) -> RecallQuery:
+        """Return the query of a state: its operator in words, and what the last attempt failed with.
+
+        bottleneck: of the incumbent, in target.profile's words.
+        """
+        task, last = state.task, state.last
+        failed = last is not None and not last.outcome.ok
+        found = last.outcome.diagnostics[:4] if last is not None and failed else ()
+        messages = " ".join(f"{item.kind}: {item.message}" for item in found)
+        words = (f"bound by {bottleneck}",) if bottleneck else ()
+        traits = next((a.proposal.traits for a in reversed(state.history) if a.proposal.traits), ())
+        return cls(
+            text=" ".join((task.text.strip(), *task.tags, *words, messages)).strip(),
+            code=messages,
+            task_name=task.name,
+            task_digest=task.digest,
+            traits=traits,
+            bottleneck=bottleneck,
+            hardware=state.fingerprint.hardware,
+            limit=limit,
+        )
