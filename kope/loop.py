@@ -30,6 +30,7 @@ from kope.model import (
     Stage,
     State,
     Task,
+    TokensSpent,
     Verdict,
 )
 from kope.objective import is_better, speedup_over
@@ -232,6 +233,9 @@ def optimize(tasks: Sequence[Task], parts: Parts, limits: Limits, watcher: Watch
         while stop is None:
             try:
                 attempt = iterate(task, standing, parts, watcher)
+            except TokensSpent:
+                stop = Stop.TOKENS
+                break
             except Converged:
                 stop = Stop.CONVERGED
                 break

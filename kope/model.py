@@ -418,6 +418,10 @@ class Converged(Exception):
     """A proposer has nothing left to try. Control flow for the loop, not an error."""
 
 
+class TokensSpent(Converged):
+    """A proposer makes no further call because it could go over the token limit, calls in flight counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorFile:
     """A tensor in a raw little-endian file, C order, no header. path None: omitted optional input."""

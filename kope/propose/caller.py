@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 from kope.context.budget import estimate_tokens
 from kope.errors import ConfigError
+from kope.model import TokensSpent
 from kope.propose.endpoint import Call, Dialect, Endpoint, Message, request_body
 from kope.propose.exchange import Cancelled, OnText, send
 from kope.propose.faults import Ending, tries
-from kope.propose.spend import Spending, TokensSpent, tokens_of_usage
+from kope.propose.spend import Spending, tokens_of_usage
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -164,8 +165,7 @@ class _Question:
     def _sent(self) -> Call:
         spending = self.caller.spending
         worst = self.prompt_tokens + self.max_tokens
-        if not spending.reserve(worst):
-            raise TokensSpent(spending, worst)
+        spending.reserve(worst)
         try:
             self.last = self.caller.send(self.messages, self.max_tokens)
         except Cancelled as cancelled:

@@ -21,12 +21,12 @@ from kope import process
 from kope.context.budget import estimate_tokens
 from kope.context.quote import clean, head_and_tail, one_line
 from kope.errors import ConfigError, ProposerError
-from kope.model import Proposal, State
+from kope.model import Proposal, State, TokensSpent
 from kope.propose.answer import MISSES_IN_A_ROW, Question, complaint, proposal_of, question_of
 from kope.propose.caller import CallLog, Record
 from kope.propose.reply import ParsedReply
 from kope.propose.secret import Redactor, redact_argv
-from kope.propose.spend import Spending, TokensSpent, tokens_of_usage
+from kope.propose.spend import Spending, tokens_of_usage
 
 OUTPUT_LIMIT_BYTES = 8 << 20
 _PLACEHOLDER = re.compile(r"\{(prompt_file|reply_file|model)\}")
@@ -140,8 +140,7 @@ class CommandProposer:
             records.append({**kept, "from_log": True})
             return Answered(kept["reply"], kept["files"], kept["failure"])
         worst = estimate_tokens(prompt) + self._command.reply_tokens
-        if not self._spending.reserve(worst):
-            raise TokensSpent(self._spending, worst)
+        self._spending.reserve(worst)
         charged = 0
         try:
             answered, record = self._run(prompt)

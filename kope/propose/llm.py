@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from kope.errors import ProposerError
-from kope.model import Proposal, State
+from kope.model import Proposal, State, TokensSpent
 from kope.propose.answer import MISSES_IN_A_ROW, Question, complaint, proposal_of, question_of
 from kope.propose.caller import Asked, Caller
 from kope.propose.endpoint import Call, Message
 from kope.propose.faults import FATAL, UNREACHED, Ending
 from kope.propose.reply import ParsedReply
-from kope.propose.spend import TokensSpent
 
 _NEXT_STEP = {
     Ending.AUTH: "check the key (llm_api_key_env, llm_key_file)",
@@ -40,8 +39,8 @@ class LlmProposer:
     def propose(self, state: State) -> Proposal:
         """Return what the model proposes; an unusable reply is a proposal without a source.
 
-        Raises ProposerError when the endpoint refuses for good or cannot be reached, TokensSpent (a Converged) when the
-        next call could go over the token limit, ConfigError when the extra `llm` is not installed.
+        Raises ProposerError when the endpoint refuses for good or cannot be reached, TokensSpent when the next
+        call could go over the token limit, ConfigError when the extra `llm` is not installed.
         """
         return _Turns(self._caller, question_of(state), self._judge).run()
 

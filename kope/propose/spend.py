@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from kope.model import Converged
+from kope.model import TokensSpent
 
 
 class Spending:
@@ -26,27 +26,21 @@ class Spending:
         """Tokens of finished calls."""
         return self._spent
 
-    def reserve(self, worst: int) -> bool:
-        """Set aside the most a call can cost; False, and nothing set aside, when that could go over the limit."""
+    def reserve(self, worst: int) -> None:
+        """Set aside the most a call can cost. Raises TokensSpent, and sets nothing aside, when that could go over."""
         with self._lock:
             if self.limit is not None and self._spent + self._in_flight + worst > self.limit:
-                return False
+                in_flight = f" and {self._in_flight} in flight" if self._in_flight else ""
+                raise TokensSpent(
+                    f"token limit: {self._spent} of {self.limit} spent{in_flight}, the next call may take {worst}"
+                )
             self._in_flight += worst
-            return True
 
     def settle(self, worst: int, actual: int) -> None:
         """Replace what was set aside for a call by what it did cost."""
         with self._lock:
             self._in_flight -= worst
             self._spent += actual
-
-
-class TokensSpent(Converged):
-    """The next call could go over the token limit."""
-
-    def __init__(self, spending: Spending, worst: int) -> None:
-        limit = spending.limit or 0
-        super().__init__(f"token limit reached: {spending.spent} of {limit} spent, the next call may take {worst}")
 
 
 def tokens_of_usage(usage: Mapping[str, Any] | None) -> int | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from kope.loop import Limits, Stop, TaskResult, Watcher, appraise, optimize, since_promotion
-from kope.model import Attempt, Outcome, Stage, Task, Verdict
+from kope.model import Attempt, Outcome, Proposal, Stage, State, Task, TokensSpent, Verdict
 from tests.loop.fakes import ListMemory, MarkerEvaluator, Script, marked, parts_of, small_task
 
 NO_LIMIT = Limits(iterations=None)
@@ -170,3 +171,16 @@ def test_since_promotion_counts_from_the_last_incumbent() -> None:
     history = run([marked(10), marked(20), marked(5), marked(30), marked(31)]).standing.history
     assert since_promotion(history) == 2
     assert since_promotion(()) == 0
+
+
+def test_token_limit_of_the_proposer_stops_with_that_reason() -> None:
+    parts = parts_of([marked(10)])
+
+    class Spent:
+        name = "spent"
+
+        def propose(self, state: State) -> Proposal:
+            raise TokensSpent("token limit: 9 of 10 spent, the next call may take 2")
+
+    [result] = optimize([small_task()], replace(parts, proposer=Spent()), Limits(), Quiet())
+    assert (result.stop, result.standing.history) == (Stop.TOKENS, ())

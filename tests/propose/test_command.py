@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kope.errors import ConfigError, ProposerError, ToolMissing
-from kope.model import Converged
+from kope.model import TokensSpent
 from kope.propose.command import Command, CommandProposer
 from kope.propose.secret import HIDDEN
 from kope.propose.spend import Spending
@@ -174,7 +174,7 @@ def test_command_that_cannot_run_is_a_setting(command: dict[str, Any], said: str
     assert str(raised.value) == said
 
 
-# --- what is kept -------------------------------------------------------------------------------------------------------
+# --- what is kept ---------------------------------------------------------------------------------------------------
 
 
 def test_its_folder_is_fresh_and_gone_afterwards(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_token_limit_stops_before_the_run_that_could_break_it(tmp_path: Path) ->
     limited = proposer(
         program(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'a').write('x')\nprint(GOOD)"), spending=spending
     )
-    with pytest.raises(Converged, match="token limit reached"):
+    with pytest.raises(TokensSpent, match="token limit"):
         for _ in range(100):
             limited.propose(state())
     runs = len((tmp_path / "ran").read_text())

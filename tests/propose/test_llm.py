@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kope.errors import ConfigError, ProposerError
-from kope.model import Converged, Proposal
+from kope.model import Proposal, TokensSpent
 from kope.propose.caller import Caller, call_of_record
 from kope.propose.endpoint import Endpoint
 from kope.propose.faults import Ending
@@ -417,12 +417,12 @@ def test_token_limit_stops_before_the_call_that_could_break_it() -> None:
     """Each call costs 400 and may cost 1000 and its prompt: under a limit of 2000 three fit, a fourth could not."""
     with Bench(answer=lambda seen: reply(GOOD, count=390), limit=2_000) as bench:
         done = 0
-        with pytest.raises(Converged) as stopped:
+        with pytest.raises(TokensSpent) as stopped:
             while True:
                 bench.proposer.propose(state())
                 done += 1
     assert (done, len(bench.seen), bench.spending.spent) == (3, 3, 1200)
-    assert str(stopped.value).startswith("token limit reached: 1200 of 2000 spent, the next call may take 100")
+    assert str(stopped.value).startswith("token limit: 1200 of 2000 spent, the next call may take 100")
 
 
 def test_calls_in_flight_count_against_the_limit() -> None:
@@ -442,7 +442,7 @@ def test_calls_in_flight_count_against_the_limit() -> None:
         thread.start()
         while not bench.seen:
             thread.join(0.01)
-        with pytest.raises(Converged):
+        with pytest.raises(TokensSpent):
             bench.proposer.propose(state())
         answered.set()
         thread.join(10)
@@ -456,9 +456,12 @@ def test_threads_never_reserve_more_than_the_limit() -> None:
 
     def work() -> None:
         for _ in range(200):
-            if spending.reserve(100):
-                granted.append(1)
-                spending.settle(100, 10)
+            try:
+                spending.reserve(100)
+            except TokensSpent:
+                continue
+            granted.append(1)
+            spending.settle(100, 10)
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -466,8 +469,11 @@ def test_threads_never_reserve_more_than_the_limit() -> None:
     for thread in threads:
         thread.join()
     assert spending.spent == 10 * len(granted) <= 1_000
-    assert not spending.reserve(1_001 - spending.spent)
-    assert spending.reserve(1_000 - spending.spent)
+    with pytest.raises(TokensSpent):
+        spending.reserve(1_001 - spending.spent)
+    spending.reserve(1_000 - spending.spent)
+    with pytest.raises(TokensSpent, match="in flight"):
+        spending.reserve(1)
 
 
 def test_limit_reached_at_the_second_turn_leaves_the_first_outcome() -> None:
