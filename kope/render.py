@@ -1,4 +1,4 @@
-"""Render Jinja2 templates from templates/. The only importer of jinja2; what a template may read is its caller's contract.
+"""Render Jinja2 templates from templates/. The only importer of jinja2; what a template reads is its caller's contract.
 
 A template is named by its path without the ending: "prompts/draft". Undefined names are errors, nothing is escaped, and
 values are never rendered as templates themselves.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -22,27 +23,28 @@ if TYPE_CHECKING:
 ENDING = ".j2"
 
 
-def render(name: str, context: DataclassInstance | None = None, **values: Any) -> str:
+def render(name: str, context: DataclassInstance | None = None, *, own: Path | None = None, **values: Any) -> str:
     """Return the text of a template, given the fields of a dataclass, or names directly.
 
+    own: a user's folder; a template there replaces the shipped one of the same name, and may include shipped ones.
     Raises TemplateError for a missing template, a syntax error in it, or a name it reads that is not given.
     """
     if context is not None:
         values = {field.name: getattr(context, field.name) for field in fields(context)} | values
     try:
-        return _environment().get_template(_file(name)).render(values)
+        return _environment(own).get_template(_file(name)).render(values)
     except jinja2.TemplateNotFound as error:
         raise TemplateError(f"no template {error.name!r} in templates/; install KOPE again") from error
     except jinja2.TemplateError as error:
         raise TemplateError(f"template {name!r}: {error}; fix the template or install KOPE again") from error
 
 
-def names_read(name: str) -> frozenset[str]:
+def names_read(name: str, *, own: Path | None = None) -> frozenset[str]:
     """Return the names a template and everything it includes read from outside.
 
-    Raises TemplateError for an include whose name is computed: it would hide what is read.
+    Raises TemplateError for a missing template, and for an include whose name is computed: it would hide what is read.
     """
-    environment = _environment()
+    environment = _environment(own)
     read: set[str] = set()
     waiting, seen = [_file(name)], set()
     while waiting:
@@ -50,8 +52,7 @@ def names_read(name: str) -> frozenset[str]:
         if current in seen:
             continue
         seen.add(current)
-        assert environment.loader is not None
-        tree = environment.parse(environment.loader.get_source(environment, current)[0])
+        tree = environment.parse(_source(environment, current))
         read |= meta.find_undeclared_variables(tree)
         for included in meta.find_referenced_templates(tree):
             if included is None:
@@ -60,14 +61,22 @@ def names_read(name: str) -> frozenset[str]:
     return frozenset(read)
 
 
+def _source(environment: jinja2.Environment, name: str) -> str:
+    assert environment.loader is not None
+    try:
+        return environment.loader.get_source(environment, name)[0]
+    except jinja2.TemplateNotFound as error:
+        raise TemplateError(f"no template {error.name!r} in templates/; install KOPE again") from error
+
+
 def _file(name: str) -> str:
     return name if name.endswith(ENDING) else name + ENDING
 
 
 @functools.cache
-def _environment() -> jinja2.Environment:
+def _environment(own: Path | None) -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder("templates")),
+        loader=jinja2.FileSystemLoader([*([own] if own else []), folder("templates")]),
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # kernels and prompts, not HTML
         trim_blocks=True,

@@ -1,18 +1,30 @@
-"""Where KOPE's own data files are: beside the package in a wheel, in the sibling folder of a checkout.
+"""Where KOPE's own data files are: inside the package in a wheel, beside it in a checkout.
 
 The only module that knows about the two; it reads nothing.
 """
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
+
+from kope.errors import ConfigError
+
+_PACKAGE = Path(__file__).parent
 
 
 def folder(name: str) -> Path:
-    """Return the folder `templates` or `schema`. Raises FileNotFoundError when the installation lacks it."""
-    package = Path(str(files("kope")))
-    for place in (package / name, package.parent / name):
+    """Return the folder "templates", "schema" or "examples". Raises ConfigError when the installation lacks it."""
+    for place in (_PACKAGE / name, _PACKAGE.parent / name):
         if place.is_dir():
             return place
-    raise FileNotFoundError(f"KOPE's own folder {name!r} is missing from {package}; install KOPE again")
+    raise ConfigError(f"KOPE's own folder {name!r} is missing from {_PACKAGE}; install KOPE again")
+
+
+def shipped_tasks() -> Path:
+    """Return the folder of the tasks that come with KOPE. Raises ConfigError when the installation lacks it."""
+    return folder("examples") / "tasks"
+
+
+def checkout() -> Path | None:
+    """Return the checkout this package runs from, None when it is installed without one."""
+    return _PACKAGE.parent if (_PACKAGE.parent / "setup.cfg").is_file() else None

@@ -1,0 +1,228 @@
+"""The settings of one run, each with where its value comes from. The only reader of the environment.
+
+Precedence: flag > environment > kope.toml > default. kope.toml is looked for in the working folder and its parents; a
+relative path in it is relative to it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from kope.errors import ConfigError
+
+FILE_NAME = "kope.toml"
+PREFIX = "KOPE_"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value comes from. kind: flag, environment, file or default. place: variable, or file and key, or ""."""
+
+    kind: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.place}".strip()
+
+
+def _setting(default: Any, read: Callable[[Any], Any], about: str, *, is_path: bool = False) -> Any:
+    """Declare a setting. read: turns text or a TOML value into the setting's type, raises ValueError."""
+    meta = {"read": read, "about": about, "is_path": is_path}
+    if callable(default):
+        return field(default_factory=default, metadata=meta)
+    return field(default=default, metadata=meta)
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, str) or not value:
+        raise ValueError("a path is needed")
+    return Path(value).expanduser()
+
+
+def _paths(value: Any) -> tuple[Path, ...]:
+    parts = value.split(os.pathsep) if isinstance(value, str) else value
+    if not isinstance(parts, list):
+        raise ValueError("a list of paths is needed")
+    return tuple(_path(part) for part in parts if part)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("a text is needed")
+    return value
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    import shlex
+
+    parts = shlex.split(value) if isinstance(value, str) else value
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise ValueError("a command line or a list of texts is needed")
+    return tuple(parts)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("a whole number is needed")
+    number = int(value)
+    if number < 1:
+        raise ValueError("a whole number from 1 on is needed")
+    return number
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("a number of seconds is needed")
+    number = float(value)
+    if not 0 < number < float("inf"):
+        raise ValueError("a positive number of seconds is needed")
+    return number
+
+
+def _optional_number(value: Any) -> float | None:
+    if value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("a number is needed")
+    return float(value)
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in words:
+            raise ValueError(f"one of {', '.join(words)} is needed")
+        return str(value)
+
+    return read
+
+
+def _default_cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if home.startswith("/") else Path("~/.cache").expanduser()) / "kope"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting. `origins` says for each by name where it comes from."""
+
+    db: Path = _setting(Path("kope.db"), _path, "the one file that holds all experience", is_path=True)
+    cache: Path = _setting(_default_cache, _path, "build products and reference outputs; can be deleted", is_path=True)
+    task_path: tuple[Path, ...] = _setting(
+        (Path("tasks"),), _paths, "folders searched for tasks by name, before the shipped ones", is_path=True
+    )
+    target: str = _setting("twin", _one_of("twin", "ascend"), "what kernels run on")
+    chip: str = _setting("910b2", _text, "the chip the twin models")
+    compiler: str = _setting("auto", _text, "C++ compiler of the twin: auto, zig, a program or a path")
+    jobs: int = _setting(lambda: max(1, min(os.cpu_count() or 1, 8)), _count, "programs run at once")
+    templates: Path | None = _setting(None, _path, "folder of templates that replace shipped ones", is_path=True)
+    log: str = _setting("warning", _one_of("debug", "info", "warning", "error"), "least severity that is logged")
+    command: tuple[str, ...] = _setting((), _words, "program of the proposer `command`: prompt in, candidate out")
+    command_timeout_s: float = _setting(600.0, _seconds, "time the proposer's program gets")
+    llm_base_url: str = _setting("", _text, "address of an OpenAI-compatible endpoint, for the proposer `llm`")
+    llm_model: str = _setting("", _text, "name of the model there")
+    llm_api_key_env: str = _setting("", _text, "name of the environment variable that holds the endpoint's key")
+    llm_key_file: Path | None = _setting(None, _path, "file that holds the endpoint's key", is_path=True)
+    llm_max_tokens: int = _setting(8192, _count, "longest reply asked for")
+    llm_temperature: float | None = _setting(None, _optional_number, "sampling temperature; empty: the endpoint's own")
+    llm_timeout_s: float = _setting(1200.0, _seconds, "time one call gets")
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
+
+    def secret(self, variable: str) -> str:
+        """Return the value of an environment variable that holds a key; "" when it is not set."""
+        return os.environ.get(variable, "")
+
+
+NAMES = tuple(entry.name for entry in fields(Settings) if entry.name != "origins")
+
+
+def about(name: str) -> str:
+    """Return one line on what a setting is for."""
+    return str(next(entry for entry in fields(Settings) if entry.name == name).metadata["about"])
+
+
+def load(flags: Mapping[str, Any] | None = None, *, cwd: Path | None = None) -> Settings:
+    """Resolve every setting. flags: by name, None for one that was not given.
+
+    Raises ConfigError for an unknown key of the file, naming the nearest, and for a value that cannot be used.
+    """
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    file = find_file(cwd or Path.cwd())
+    table = _read(file) if file else {}
+    _refuse_unknown(file, table)
+    values: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
+    for entry in fields(Settings):
+        name, variable = entry.name, PREFIX + entry.name.upper()
+        if name == "origins":
+            continue
+        read = entry.metadata["read"]
+        if name in given:
+            values[name], origins[name] = given[name], Origin("flag", "--" + name.replace("_", "-"))
+        elif variable in os.environ and os.environ[variable] != "":
+            values[name] = _value(read, os.environ[variable], variable)
+            origins[name] = Origin("environment", variable)
+        elif name in table and file:
+            value = _value(read, table[name], f"{name} in {file}")
+            values[name] = _beside(file, value) if entry.metadata["is_path"] else value
+            origins[name] = Origin("file", f"{file}: {name}")
+        else:
+            origins[name] = Origin("default")
+    return Settings(**values, origins=origins)
+
+
+def find_file(folder: Path) -> Path | None:
+    """Return the nearest kope.toml in a folder or above it."""
+    folder = folder.absolute()
+    for place in (folder, *folder.parents):
+        candidate = place / FILE_NAME
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as broken:
+        raise ConfigError(f"{file}: {broken}; correct the file or delete it") from broken
+    except OSError as failed:
+        raise ConfigError(f"{file}: {failed.strerror}; make it readable") from failed
+
+
+def _refuse_unknown(file: Path | None, table: Mapping[str, Any]) -> None:
+    for key in table:
+        if key not in NAMES:
+            raise ConfigError(f"{file}: unknown setting {key!r}{_nearest(key, NAMES)}")
+
+
+def unknown_variables() -> dict[str, str]:
+    """Return environment variables that look like a setting and are none, each with the nearest one that is."""
+    known = tuple(PREFIX + name.upper() for name in NAMES)
+    return {
+        name: difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+        for name in sorted(os.environ)
+        if name.startswith(PREFIX) and name not in known
+    }
+
+
+def _nearest(word: str, words: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(word, words, n=1, cutoff=0.0)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _value(read: Callable[[Any], Any], raw: Any, place: str) -> Any:
+    try:
+        return read(raw)
+    except (ValueError, TypeError) as unusable:
+        raise ConfigError(f"{place} is {raw!r}: {unusable}") from unusable
+
+
+def _beside(file: Path, value: Path | tuple[Path, ...]) -> Path | tuple[Path, ...]:
+    """Resolve relative paths against the folder of kope.toml."""
+    return tuple(file.parent / part for part in value) if isinstance(value, tuple) else file.parent / value
