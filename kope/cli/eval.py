@@ -1,0 +1,47 @@
+"""`kope eval`: one verdict on one candidate, nothing learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kope.cli.output import print_json, print_rich, progress, say
+from kope.cli.setup import evaluator, read_candidate, the_task
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("eval", epilog="Example: kope eval rms_norm kernel.asc")(evaluate)
+
+
+def evaluate(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="A folder, or a name on the task path.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The candidate's source; - reads standard input.")],
+    target: Annotated[str | None, typer.Option(help="What it runs on.")] = None,
+    seed: Annotated[int, typer.Option(help="0 draws the task's own input values, another number fresh ones.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
+) -> None:
+    """Judge a candidate on every case of a task: compile, run, compare, time. Exits with 1 unless it is verified."""
+    from kope import config
+    from kope.model import Verdict
+    from kope.report import verdict
+
+    settings = config.load({"target": target})
+    found = the_task(settings, task)
+    candidate = read_candidate(file)
+    judge = evaluator(settings, seed=seed)
+    with progress() as tell:
+        tell(f"judging {file} on the {len(found.cases)} cases of {found.name}")
+        outcome = judge.evaluate(found, candidate, settings.cache / "work", promote=lambda times_us: True)
+    fingerprint = judge.fingerprint()
+    if json:
+        print_json(verdict.verdict_document(found, candidate, fingerprint, outcome))
+    else:
+        if outcome.cases:
+            print_rich(verdict.verdict_table(found, fingerprint, outcome))
+        for line in verdict.finding_lines(outcome.diagnostics):
+            say(line)
+        say(verdict.verdict_line(found, outcome))
+    raise typer.Exit(0 if outcome.verdict is Verdict.VERIFIED else 1)

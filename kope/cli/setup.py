@@ -1,0 +1,60 @@
+"""What several commands need before they can begin: the task meant, the candidate given, an evaluator for a target."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kope.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kope.config import Settings
+    from kope.evaluate import CaseLibrary, TaskEvaluator
+    from kope.model import Candidate, Task
+
+
+def task_folders(settings: Settings) -> list[Path]:
+    """Return the folders tasks are looked up in by name, the user's before the shipped ones."""
+    from kope.task import shipped_folder
+
+    return [*settings.task_path, shipped_folder()]
+
+
+def the_task(settings: Settings, name: str) -> Task:
+    """Return the task meant by a folder or a name. Raises TaskError."""
+    from kope.task import find_task
+
+    return find_task(name, task_folders(settings))
+
+
+def case_library(settings: Settings) -> CaseLibrary:
+    """Return where inputs and reference outputs come from."""
+    from kope.evaluate import CaseLibrary, ReferenceRunner
+
+    return CaseLibrary(settings.cache / "cases", ReferenceRunner())
+
+
+def evaluator(settings: Settings, *, seed: int = 0) -> TaskEvaluator:
+    """Return an evaluator on the target of the settings. Raises ConfigError for a target that cannot be used."""
+    from kope.evaluate import TaskEvaluator
+    from kope.target.twin.target import TwinTarget
+
+    if settings.target != "twin":
+        raise ConfigError(f"target {settings.target!r} is not supported yet; use --target twin")
+    target = TwinTarget(settings.cache / "twin", chip=settings.chip, compiler=settings.compiler, jobs=settings.jobs)
+    return TaskEvaluator(target, case_library(settings), jobs=settings.jobs, seed=seed)
+
+
+def read_candidate(file: Path) -> Candidate:
+    """Return a candidate from a file, or from standard input for "-". Raises ConfigError when it is no UTF-8 text."""
+    from kope.model import Candidate
+
+    name = "standard input" if str(file) == "-" else str(file)
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return Candidate.of(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{name}: not UTF-8 at byte {error.start}; save the source as UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{name}: {error.strerror}; give the file that holds the source") from error

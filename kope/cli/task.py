@@ -1,0 +1,151 @@
+"""`kope task`: list, show, check and create operators to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kope.cli.output import print_json, print_table, progress, say
+from kope.cli.setup import case_library, task_folders, the_task
+
+if TYPE_CHECKING:
+    from kope.evaluate.check import TaskCheck
+    from kope.model import Case, Task
+
+group = typer.Typer(help="Operators to write: list, show, check and create them.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A folder, or a name on the task path.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(group, name="task")
+
+
+@group.command("new", epilog="Example: kope task new leaky_relu")
+def new(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and _.")],
+    folder: Annotated[Path, typer.Option("--in", help="The folder to create it in.")] = Path(),
+) -> None:
+    """Create the folder of a new task, complete and commented, to be edited."""
+    from kope.task import new_task
+
+    created = new_task(name, folder)
+    place = str(created) if "/" in str(created) else f"./{created}"
+    say(f"{created}: edit task.toml and reference.py, then run kope task check {place}")
+
+
+@group.command("list", epilog="Example: kope task list --json")
+def list_tasks(json: Json = False) -> None:
+    """Show every task on the task path. A malformed one is named and does not hide the others."""
+    from kope import config
+    from kope.task import read_tasks
+    from kope.task.document import summary
+
+    tasks, errors = read_tasks(task_folders(config.load()))
+    rows = [summary(task) for task in tasks]
+    for error in errors:
+        say(f"error: {error}", to_stderr=True)
+    if json:
+        print_json({"tasks": rows, "errors": [str(error) for error in errors]})
+    else:
+        print_table(
+            "tasks",
+            ("task", "what it computes", "cases", "elements", "dtypes"),
+            [(row["task"], row["text"], row["case_count"], _span(row), " ".join(row["dtypes"])) for row in rows],
+        )
+    if errors:
+        raise typer.Exit(1)
+
+
+def _span(row: dict[str, Any]) -> str:
+    return f"{_count(row['smallest'])} - {_count(row['largest'])}"
+
+
+def _count(elements: int) -> str:
+    for unit, size in (("M", 1 << 20), ("K", 1 << 10)):
+        if elements >= size:
+            return f"{elements / size:.3g} {unit}"
+    return str(elements)
+
+
+@group.command("show", epilog="Example: kope task show rms_norm")
+def show(task: TaskName, json: Json = False) -> None:
+    """Show a task: text, inputs, outputs, attributes, tolerances and cases."""
+    from kope import config
+    from kope.task.document import task_document
+
+    found = the_task(config.load(), task)
+    if json:
+        print_json(task_document(found))
+        return
+    outputs = ", ".join(f"{output.name} ({output.dtype})" for output in found.outputs)
+    attrs = ", ".join(f"{name} = {value}" for name, value in found.attrs.items()) or "none"
+    say(f"{found.name}  {found.folder}\n\n{found.text}\n")
+    say(f"inputs: {', '.join(found.inputs)}   outputs: {outputs}   attributes: {attrs}")
+    say(f"tags: {' '.join(found.tags) or 'none'}   digest: {found.digest[:16]}\n")
+    print_table("cases", ("case", "inputs", "values", "attributes"), [_case_row(found, case) for case in found.cases])
+
+
+def _case_row(task: Task, case: Case) -> tuple[str, str, str, str]:
+    from kope.report.verdict import describe_inputs
+
+    values = []
+    for given in case.inputs:
+        if given is not None:
+            special = f" {given.values.special}" if given.values.special else ""
+            values.append(f"{given.spec.name} [{given.values.low:g}, {given.values.high:g}]{special}")
+    changed = [f"{name} = {value}" for name, value in case.attrs.items() if value != task.attrs[name]]
+    return case.id, describe_inputs(task, case.id), ", ".join(values), ", ".join(changed)
+
+
+@group.command("check", epilog="Example: kope task check ./leaky_relu")
+def check(task: TaskName, json: Json = False) -> None:
+    """Run a task's reference on all cases and say what is wrong or weak. Exits with 1 when it cannot be used."""
+    from kope import config
+    from kope.evaluate.check import check_task
+
+    settings = config.load()
+    found = the_task(settings, task)
+    with progress() as tell:
+        result = check_task(found, case_library(settings), progress=tell)
+    if json:
+        print_json(_check_document(result))
+        return
+    rows = [
+        (case.case_id, _specs(case.inputs), _specs(case.outputs), ", ".join(case.null_candidates) or "nothing")
+        for case in result.cases
+    ]
+    print_table(found.name, ("case", "inputs", "expected outputs", "accepts besides the right values"), rows)
+    for warning in result.warnings:
+        say(f"warning: {warning}")
+    seconds = f"in {result.reference_s:.1f} s" if result.reference_s else "before, its outputs are cached"
+    say(f"{found.name} can be used: {len(result.cases)} cases, the reference ran {seconds}")
+
+
+def _specs(specs: Any) -> str:
+    return ", ".join("omitted" if spec is None else f"{spec.name} {list(spec.shape)} {spec.dtype}" for spec in specs)
+
+
+def _check_document(result: TaskCheck) -> dict[str, Any]:
+    def tensor(spec: Any) -> dict[str, Any] | None:
+        return None if spec is None else {"name": spec.name, "shape": list(spec.shape), "dtype": spec.dtype}
+
+    return {
+        "task": result.task.name,
+        "digest": result.task.digest,
+        "reference_s": result.reference_s,
+        "warnings": list(result.warnings),
+        "cases": [
+            {
+                "case": case.case_id,
+                "inputs": [tensor(spec) for spec in case.inputs],
+                "outputs": [tensor(spec) for spec in case.outputs],
+                "null_candidates": list(case.null_candidates),
+            }
+            for case in result.cases
+        ],
+    }

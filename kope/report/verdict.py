@@ -1,0 +1,106 @@
+"""One verdict on one candidate: as a table with a line per case, and as a document (schema/eval.json).
+
+Where the verdict comes from, and where it is printed, is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from rich.table import Table
+
+from kope.model import Candidate, CaseResult, Diagnostic, Fingerprint, Outcome, Task, Verdict
+from kope.objective import bound_share, typical_us
+from kope.report.document import diagnostic_document, fingerprint_document, time_label
+from kope.report.table import duration
+
+
+def verdict_document(task: Task, candidate: Candidate, fingerprint: Fingerprint, outcome: Outcome) -> dict[str, Any]:
+    """Return a verdict as a JSON-able value. Times in microseconds, error in multiples of the tolerance."""
+    return {
+        "task": task.name,
+        "digest": task.digest,
+        "candidate": candidate.id,
+        "verdict": outcome.verdict.value,
+        "stage": outcome.stage.value,
+        "cases_passed": outcome.passed_count,
+        "case_count": len(task.cases),
+        "time_us": typical_us(outcome),
+        "time_kind": outcome.time_kind.value,
+        "bound_share": bound_share(outcome),
+        "fingerprint": fingerprint_document(fingerprint),
+        "wall_s": round(outcome.wall_s, 3),
+        "cases": [_case_document(result) for result in outcome.cases],
+        "diagnostics": [diagnostic_document(found) for found in outcome.diagnostics],
+        "steps": [dict(step) for step in outcome.steps],
+        "evidence": dict(outcome.evidence),
+        "log": outcome.log,
+    }
+
+
+def _case_document(result: CaseResult) -> dict[str, Any]:
+    return {
+        "case": result.case_id,
+        "passed": result.passed,
+        "error": result.error,
+        "time_us": median(result.duration_us) if result.duration_us else None,
+        "bound_us": result.bound_us,
+        "counters": dict(result.counters),
+    }
+
+
+def verdict_table(task: Task, fingerprint: Fingerprint, outcome: Outcome) -> Table:
+    """Return a line per case that was reached: shapes, whether it passed, its largest error, its time."""
+    label = time_label(outcome.time_kind, fingerprint.hardware)
+    table = Table(
+        title=f"{task.name}: times {label}",
+        caption="error: largest difference, in multiples of the tolerance; 1 passes. of bound: hardware bound / time",
+        title_justify="left",
+        caption_justify="left",
+    )
+    for heading in ("case", "inputs"):
+        table.add_column(heading)
+    for heading in ("passed", "error", "time", "of bound"):
+        table.add_column(heading, justify="right")
+    shown = {case.id: describe_inputs(task, case.id) for case in task.cases}
+    for result in outcome.cases:
+        table.add_row(result.case_id, shown[result.case_id], *_measures(result))
+    return table
+
+
+def _measures(result: CaseResult) -> tuple[str, str, str, str]:
+    time_us = median(result.duration_us) if result.duration_us else None
+    share = f"{result.bound_us / time_us:.0%}" if result.bound_us and time_us else "-"
+    passed = {True: "yes", False: "NO", None: "-"}[result.passed]
+    return passed, "-" if result.error is None else f"{result.error:.2g}", duration(time_us), share
+
+
+def describe_inputs(task: Task, case_id: str) -> str:
+    """Return the inputs of a case on one line, for example "x [64, 100] float16, gamma [100] float16"."""
+    case = next(case for case in task.cases if case.id == case_id)
+    specs = [given.spec for given in case.inputs if given is not None]
+    return ", ".join(f"{spec.name} {list(spec.shape)} {spec.dtype}" for spec in specs)
+
+
+def finding_lines(found: Sequence[Diagnostic]) -> list[str]:
+    """Return findings as text, each with its place, and what to do on a line below."""
+    lines = []
+    for finding in found:
+        place = f"{finding.file}:{finding.line}: " if finding.file and finding.line else ""
+        times = f" ({finding.count} times)" if finding.count > 1 and finding.kind != "wrong-value" else ""
+        lines.append(f"{place}{finding.severity}: {finding.message} [{finding.kind}]{times}")
+        if finding.remedy:
+            lines.append(f"    {finding.remedy}")
+    return lines
+
+
+def verdict_line(task: Task, outcome: Outcome) -> str:
+    """Return the verdict in one sentence."""
+    count = f"{outcome.passed_count}/{len(task.cases)} cases passed"
+    if outcome.verdict is Verdict.FAILED:
+        return f"failed at {outcome.stage.value}: {count}"
+    share = bound_share(outcome)
+    tail = "" if share is None else f", {share:.0%} of the hardware bound (geometric mean)"
+    return f"{outcome.verdict.value}: {count}, {duration(typical_us(outcome))} ({outcome.time_kind.value}){tail}"

@@ -1,0 +1,58 @@
+"""Tasks as JSON-able documents; schema/task_list.json and schema/task_show.json describe them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kope.model import CaseInput, Task
+
+
+def summary(task: Task) -> dict[str, Any]:
+    """Return a task in one row. smallest, largest: elements of the largest input of a case."""
+    sizes = [max(given.spec.numel for given in case.inputs if given is not None) for case in task.cases]
+    dtypes = {given.spec.dtype: None for case in task.cases for given in case.inputs if given is not None}
+    return {
+        "task": task.name,
+        "text": _first_words(task.text),
+        "tags": list(task.tags),
+        "case_count": len(task.cases),
+        "dtypes": list(dtypes),
+        "smallest": min(sizes),
+        "largest": max(sizes),
+        "folder": str(task.folder or ""),
+        "digest": task.digest,
+    }
+
+
+def _first_words(text: str) -> str:
+    """Return a text up to its first full stop or colon."""
+    line = " ".join(text.split())
+    return line.split(". ")[0].split(": ")[0].rstrip(".")
+
+
+def task_document(task: Task) -> dict[str, Any]:
+    """Return a task whole, except the text of its reference."""
+    return summary(task) | {
+        "text": task.text,
+        "inputs": list(task.inputs),
+        "outputs": {output.name: output.dtype for output in task.outputs},
+        "attrs": dict(task.attrs),
+        "framework": task.framework,
+        "tolerance": {dtype: {"rtol": rule.rtol, "atol": rule.atol} for dtype, rule in task.tolerance.items()},
+        "cases": [
+            {"case": case.id, "inputs": [_input(given) for given in case.inputs], "attrs": dict(case.attrs)}
+            for case in task.cases
+        ],
+    }
+
+
+def _input(given: CaseInput | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    return {
+        "name": given.spec.name,
+        "shape": list(given.spec.shape),
+        "dtype": given.spec.dtype,
+        "range": [given.values.low, given.values.high],
+        "special": given.values.special,
+    }
