@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kope.cli.options import ChipOption, CompilerOption, JobsOption, JsonOption, TargetOption
 from kope.cli.output import print_json, print_rich, progress, say
 from kope.cli.setup import evaluator, read_candidate, the_task
 
@@ -19,16 +20,19 @@ def register(app: typer.Typer) -> None:
 def evaluate(
     task: Annotated[str, typer.Argument(metavar="TASK", help="A folder, or a name on the task path.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The candidate's source; - reads standard input.")],
-    target: Annotated[str | None, typer.Option(help="What it runs on.")] = None,
+    target: TargetOption = None,
+    chip: ChipOption = None,
+    compiler: CompilerOption = None,
+    jobs: JobsOption = None,
     seed: Annotated[int, typer.Option(help="0 draws the task's own input values, another number fresh ones.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Judge a candidate on every case of a task: compile, run, compare, time. Exits with 1 unless it is verified."""
     from kope import config
     from kope.model import Verdict
     from kope.report import verdict
 
-    settings = config.load({"target": target})
+    settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs})
     found = the_task(settings, task)
     candidate = read_candidate(file)
     judge = evaluator(settings, seed=seed)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kope.cli.options import JsonOption
 from kope.cli.output import print_json, print_table, progress, say
 from kope.cli.setup import case_library, task_folders, the_task
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Operators to write: list, show, check and create them.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A folder, or a name on the task path.")]
 
 
@@ -39,7 +39,7 @@ def new(
 
 
 @group.command("list", epilog="Example: kope task list --json")
-def list_tasks(json: Json = False) -> None:
+def list_tasks(json: JsonOption = False) -> None:
     """Show every task on the task path. A malformed one is named and does not hide the others."""
     from kope import config
     from kope.task import read_tasks
@@ -73,7 +73,7 @@ def _count(elements: int) -> str:
 
 
 @group.command("show", epilog="Example: kope task show rms_norm")
-def show(task: TaskName, json: Json = False) -> None:
+def show(task: TaskName, json: JsonOption = False) -> None:
     """Show a task: text, inputs, outputs, attributes, tolerances and cases."""
     from kope import config
     from kope.task.document import task_document
@@ -103,7 +103,7 @@ def _case_row(task: Task, case: Case) -> tuple[str, str, str, str]:
 
 
 @group.command("check", epilog="Example: kope task check ./leaky_relu")
-def check(task: TaskName, json: Json = False) -> None:
+def check(task: TaskName, json: JsonOption = False) -> None:
     """Run a task's reference on all cases and say what is wrong or weak. Exits with 1 when it cannot be used."""
     from kope import config
     from kope.evaluate.check import check_task
