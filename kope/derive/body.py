@@ -140,7 +140,9 @@ class Body:
             self.lines.append(f"const LocalTensor<Compute> {name} = Slot({name[1:]});")
 
     def _count(self, step: Step) -> str:
-        return "count" if self.long_rows else COUNTS[step.space]
+        if self.long_rows:
+            return "1" if step.space == "row" else "count"
+        return COUNTS[step.space]
 
     def _name(self, index: int) -> str:
         return self.row_names.get(index) or self.allocation.register[index]
@@ -202,7 +204,7 @@ class Body:
         name = self._name(index)
         if step.space != "row":
             self._emit(f"const LocalTensor<uint8_t> {name} = Mask({name.removeprefix('mask')});")
-        count = f"WholeRepeats({'rows' if step.space == 'row' else self._count(step)})"
+        count = f"WholeRepeats({self._count(step)})"
         first = self._name(step.args[0])
         if step.op == "compare":
             self._emit(f"Compare({name}, {first}, {self._name(step.args[1])}, CMPMODE::{step.mode}, {count});")
@@ -226,7 +228,7 @@ class Body:
         if step.mask:
             self._compare(index, step)
             return
-        self._plain(name, step, [self._name(arg) for arg in step.args], "rows")
+        self._plain(name, step, [self._name(arg) for arg in step.args], self._count(step))
 
     def _needed_after(self, value: int, at: int) -> bool:
         """Whether a value is read again after a step (or its storage is)."""

@@ -6,6 +6,7 @@ moves.py's business.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,10 +94,16 @@ def emit(task: Task, graph: Graph, schedule: Schedule) -> str:
     """Return the candidate source. Raises DeriveError when the graph has no kernel under this schedule."""
     plan = plan_kernel(task, graph, schedule)
     if graph.flat:
-        return render("skeletons/elementwise.asc", k=elementwise_context(plan))
+        return tidy(render("skeletons/elementwise.asc", k=elementwise_context(plan)))
     from kope.derive.emit_rows import rows_context
 
-    return render("skeletons/rows.asc", k=rows_context(plan))
+    return tidy(render("skeletons/rows.asc", k=rows_context(plan)))
+
+
+def tidy(source: str) -> str:
+    """One blank line at most between parts, none after an opening brace."""
+    source = re.sub(r"\n\s*\n(\s*\n)+", "\n\n", source)
+    return re.sub(r"\{\n\n", "{\n", source)
 
 
 def whole_section(plan: Plan) -> Section:

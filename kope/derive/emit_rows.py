@@ -319,6 +319,7 @@ def _helpers(rows: RowPlan, text: str) -> dict[str, Any]:
     meets = [name for name in ("Add", "Sub", "Mul", "Div", "Max", "Min") if f"Rows{name}(" in text]
     reduces = [name for name in ("Sum", "Max", "Min") if f"Reduce{name}<" in text]
     return {
+        "reduce_count": len(reduces),
         "row_helpers": [(n, schedule.reduction) for n in reduces] + [(n, schedule.spread) for n in meets],
         "column_helpers": [name for name in ("Add", "Sub", "Mul", "Div", "Max", "Min") if f"Columns{name}(" in text],
         "finish_helpers": [name for name in ("Sum", "Max", "Min") if f"Finish{name}(" in text],
@@ -331,7 +332,7 @@ def _helpers(rows: RowPlan, text: str) -> dict[str, Any]:
 
 
 def work_elements(rows: RowPlan, text: str) -> int:
-    """Floats of the work buffer: a tile where rows are folded or divided by way of it, else what reduction calls need."""
+    """Floats of the work buffer: a tile where rows are folded or divided through it, else what a reduction needs."""
     schedule = rows.plan.schedule
     reduces = "Reduce" in text or "Finish" in text
     divides = "(work," in text or ("RowsDiv(" in text and schedule.spread == "scalar")

@@ -30,14 +30,31 @@ class Move:
     change: Change
 
     def apply(self, task: Task, graph: Graph, schedule: Schedule) -> Schedule | None:
-        """The changed schedule, or None when a precondition fails or the buffers would not fit."""
+        """The changed schedule, or None when a precondition fails or the buffers would not fit.
+
+        Where only the buffers are in the way of a move that is not about the tile, values share buffers and the tile is
+        shortened to make room.
+        """
         changed = self.change(task, graph, schedule)
         if changed is None or changed == schedule:
             return None
         try:
-            return changed if fits(task, graph, changed) else None
+            if "tile" in self.fields:
+                return changed if fits(task, graph, changed) else None
+            return made_to_fit(task, graph, changed)
         except DeriveError:
             return None
+
+
+def made_to_fit(task: Task, graph: Graph, schedule: Schedule) -> Schedule | None:
+    """The schedule itself, with buffers shared, or with a shorter tile too; None when even that does not fit."""
+    if not fits(task, graph, schedule):
+        schedule = schedule.with_(reuse=True)
+    while not fits(task, graph, schedule):
+        if schedule.tile <= MIN_TILE:
+            return None
+        schedule = schedule.with_(tile=schedule.tile // 2)
+    return schedule
 
 
 def _set(name: str, value: object, only: Callable[[Task, Graph, Schedule], bool] | None = None) -> Change:
@@ -69,6 +86,13 @@ def _include(name: str, value: str, only: Callable[[Task, Graph, Schedule], bool
         return schedule.with_(**{name: tuple(sorted((*held, value)))})
 
     return change
+
+
+def _reuse(task: Task, graph: Graph, schedule: Schedule) -> Schedule | None:
+    if schedule.reuse:
+        return None
+    longer = schedule.with_(reuse=True, tile=min(schedule.tile * 2, MAX_TILE))
+    return longer if fits(task, graph, longer) else schedule.with_(reuse=True)
 
 
 def _rows(task: Task, graph: Graph, schedule: Schedule) -> bool:
@@ -114,8 +138,8 @@ MOVES: tuple[Move, ...] = (
          ("tile",), _scale("tile", 2, MIN_TILE, MAX_TILE)),
     Move("more-rows", "several short rows in one tile share copies, instructions and waits",
          ("rows",), _more_rows),
-    Move("reuse-buffers", "values that are not needed any more give their buffers back, which makes room",
-         ("reuse",), _set("reuse", True)),
+    Move("reuse-buffers", "values that are not needed any more give their buffers back: room for a tile twice as long",
+         ("reuse", "tile"), _reuse),
     Move("resident-columns", "per-column tensors are the same for all rows: copied and widened once per core",
          ("columns",), _set("columns", "resident", _has_columns)),
     Move("reciprocal-rows", "one division per row instead of one per element",

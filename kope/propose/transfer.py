@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kope.derive.budget import fits
 from kope.derive.graph import Graph
-from kope.derive.moves import BY_NAME
-from kope.derive.schedule import MIN_TILE, Schedule
+from kope.derive.moves import BY_NAME, made_to_fit
+from kope.derive.schedule import Schedule
 from kope.errors import DeriveError
 from kope.model import MoveEvidence, Plan, Task
 from kope.propose.evidence import gain, similarity
@@ -82,7 +81,7 @@ def transferred(task: Task, graph: Graph, base: Schedule, path: Path, helpful: M
         proven[name] = sorted({*getattr(base, name), *proven.get(name, ()), *_helpful(name, helpful)})
     try:
         schedule = Schedule.from_plan({**base.to_plan(), **proven})
-        fitted = _fitted(task, graph, schedule)
+        fitted = made_to_fit(task, graph, schedule)
     except (DeriveError, ValueError, KeyError):
         return None
     return fitted if fitted != base else None
@@ -90,12 +89,3 @@ def transferred(task: Task, graph: Graph, base: Schedule, path: Path, helpful: M
 
 def _helpful(name: str, helpful: Mapping[str, float]) -> list[str]:
     return [move for move, expected in helpful.items() if expected > 0.0 and BY_NAME[move].fields == (name,)]
-
-
-def _fitted(task: Task, graph: Graph, schedule: Schedule) -> Schedule:
-    """Reuse buffers, then shorten the tile, until the kernel fits."""
-    if not fits(task, graph, schedule):
-        schedule = schedule.with_(reuse=True)
-    while not fits(task, graph, schedule) and schedule.tile > MIN_TILE:
-        schedule = schedule.with_(tile=schedule.tile // 2)
-    return schedule
