@@ -37,8 +37,8 @@ _KEYS = ("block_id", "sub_block_id")
 class Profile:
     """One kernel launch as the profiler saw it.
 
-    duration_us: the task scheduler's Task Duration. kind: "vector", "cube" or "mix". rows: per metric one mapping per core,
-    column name to number, columns without a value left out. modelled: name of the parameter set, "" when measured.
+    duration_us: the task scheduler's Task Duration. kind: "vector", "cube" or "mix". rows: per metric one mapping per
+    core, column name to number, columns without a value left out. modelled: name of the parameter set, "" if measured.
     """
 
     op_name: str
@@ -174,8 +174,8 @@ PIPES = {"mte2": "mte2", "mte3": "mte3", "vec": "vector", "scalar": "scalar", "c
 def bottleneck(values: Mapping[str, float]) -> str:
     """Name what a time goes to: "mte2", "mte3", "vector", "scalar" (also "cube", "mte1"), "launch", or "" when unknown.
 
-    "launch": the cores work less than half of the task's duration. Otherwise the pipe with the largest share of core time;
-    the scalar pipe issues for all the others, so it counts only when none of them is busy more than half of the time.
+    "launch": the cores work less than half of the task's duration. Otherwise the pipe with the largest share of core
+    time; the scalar pipe issues for all the others, so it counts only when none of them is busy half of the time.
     """
     core_us = values.get("aiv_time(us)", 0.0) or values.get("aic_time(us)", 0.0)
     duration_us = values.get(DURATION, 0.0)

@@ -12,7 +12,9 @@ from kope.target.twin.build import TwinBuilder
 from kope.target.twin.cache import BuildCache
 from kope.target.twin.compiler import Compiler, find_compiler
 
-HEAD = '#include "kernel_operator.h"\n#include "kope_candidate.h"\n#include <cmath>\n#include <cstdio>\n#include <vector>\n'
+HEAD = "".join(
+    f"#include {name}\n" for name in ('"kernel_operator.h"', '"kope_candidate.h"', "<cmath>", "<cstdio>", "<vector>")
+)
 COPY = (
     HEAD
     + """\
@@ -73,7 +75,8 @@ def test_compiler_error_is_data_and_is_remembered(tiny: TwinBuilder, tmp_path: P
     ],
 )
 def test_what_a_kernel_must_not_use_is_named(tiny: TwinBuilder, tmp_path: Path, body: str, name: str) -> None:
-    declarations = """extern "C" { int fork(); int socket(int, int, int); long time(long*); void* dlopen(const char*, int);
+    declarations = """extern "C" { int fork(); int socket(int, int, int); long time(long*);
+void* dlopen(const char*, int);
 int pthread_create(void*, void*, void*(*)(void*), void*); int aclrtMemcpy(void*, size_t, const void*, size_t, int);
 int aclnnAdd(); int mystery(); }"""
     built = tiny.build(entry(body, declarations), tmp_path)
@@ -149,7 +152,9 @@ def test_no_compiler_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     find_compiler.cache_clear()
     try:
-        with pytest.raises(ToolMissing, match=r"no C\+\+ compiler found; install g\+\+ 12 or newer .*pip install 'kope\[compiler\]'"):
+        with pytest.raises(
+            ToolMissing, match=r"no C\+\+ compiler found; install g\+\+ 12 or newer .*pip install 'kope\[compiler\]'"
+        ):
             find_compiler()
     finally:
         find_compiler.cache_clear()
@@ -160,7 +165,10 @@ def test_no_compiler_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_pa
     [
         ("g++ (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc.", ("gcc", "12.2.0")),
         ("g++ (GCC) 11.4.0\nCopyright (C) 2021 Free Software Foundation, Inc.", None),
-        ("g++-14 (Ubuntu 14.2.0-4ubuntu2) 14.2.0\nCopyright (C) 2024 Free Software Foundation, Inc.", ("gcc", "14.2.0")),
+        (
+            "g++-14 (Ubuntu 14.2.0-4ubuntu2) 14.2.0\nCopyright (C) 2024 Free Software Foundation, Inc.",
+            ("gcc", "14.2.0"),
+        ),
         ("Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu", None),
         ("Ubuntu clang version 18.1.3 (1ubuntu1)\nTarget: x86_64-pc-linux-gnu", ("clang", "18.1.3")),
         ("tcc version 0.9.27", None),

@@ -89,7 +89,7 @@ def test_unwritable_folder_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_a_file_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("")
-    with pytest.raises(MachineError, match="build cache .* cannot be written"):
+    with pytest.raises(MachineError, match=r"build cache .* cannot be written"):
         BuildCache(tmp_path / "c").make("candidate", "k", lambda folder: None)
 
 

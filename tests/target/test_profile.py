@@ -54,7 +54,10 @@ def test_several_kernels_keep_their_own_tables(tmp_path: Path) -> None:
             },
         )
     found = read_profiles(tmp_path)
-    assert [(one.op_name, one.duration_us, counters(one)["aiv_time(us)"]) for one in found] == [("k0", 1.0, 0.5), ("k1", 2.0, 1.5)]
+    assert [(one.op_name, one.duration_us, counters(one)["aiv_time(us)"]) for one in found] == [
+        ("k0", 1.0, 0.5),
+        ("k1", 2.0, 1.5),
+    ]
 
 
 def test_an_empty_or_broken_tree_is_one_clear_error(tmp_path: Path) -> None:
@@ -66,8 +69,20 @@ def test_an_empty_or_broken_tree_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def test_launches_of_one_call_add_up() -> None:
-    first = {"Task Duration(us)": 10.0, "Block Dim": 8.0, "aiv_time(us)": 6.0, "aiv_vec_ratio": 0.5, "aiv_vec_fops": 4.0}
-    second = {"Task Duration(us)": 5.0, "Block Dim": 1.0, "aiv_time(us)": 2.0, "aiv_vec_ratio": 0.1, "aiv_vec_fops": 1.0}
+    first = {
+        "Task Duration(us)": 10.0,
+        "Block Dim": 8.0,
+        "aiv_time(us)": 6.0,
+        "aiv_vec_ratio": 0.5,
+        "aiv_vec_fops": 4.0,
+    }
+    second = {
+        "Task Duration(us)": 5.0,
+        "Block Dim": 1.0,
+        "aiv_time(us)": 2.0,
+        "aiv_vec_ratio": 0.1,
+        "aiv_vec_fops": 1.0,
+    }
     assert combine([first, second]) == {
         "Task Duration(us)": 15.0,
         "Block Dim": 8.0,
@@ -98,7 +113,8 @@ def test_op_summary_of_old_and_new_versions(tmp_path: Path) -> None:
     for column in ("Block Num", "Block Dim"):
         path = tmp_path / "op_summary_1.csv"
         path.write_text(
-            f'Op Name,Task Type,Task Start Time(us),Task Duration(us),{column},Input Shapes,aiv_time(us),aiv_vec_ratio\n'
+            f"Op Name,Task Type,Task Start Time(us),Task Duration(us),{column},Input Shapes,aiv_time(us),"
+            "aiv_vec_ratio\n"
             'mul,AI_VECTOR_CORE,17.0\t,30.5,40,"""8,16""",28.0,0.5\nhost_op,AI_CPU,18.0\t,3.0,0,N/A,N/A,N/A\n',
             "utf-8",
         )

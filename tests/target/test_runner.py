@@ -18,7 +18,7 @@ from kope.target.twin.runner import Reports, RunLimits, death, run_cases, spread
 
 from .test_build import COPY, entry
 
-PARAMETERS = {"vector_core_count": 40.0, "ub_bytes": 1000.0}
+PARAMETERS = {"vector_core_count": 40.0, "ub_kernel_bytes": 1000.0}
 COPIER = "__global__ __aicore__ void k(GM_ADDR y, GM_ADDR x, uint64_t n) { AscendC::Copy(y, x, n); }"
 CALL = "k<<<1, nullptr, call->stream>>>((GM_ADDR)call->outputs[0].data, (GM_ADDR)call->inputs[0].data, {bytes});"
 
@@ -32,7 +32,9 @@ def make_case(folder: Path, name: str, numel: int = 10, attrs: Mapping[str, Attr
     return LaunchCase(name, (TensorFile(spec, path),), (output,), attrs or {})
 
 
-def run(tiny: TwinBuilder, text: str, cases: list[LaunchCase], folder: Path, *, limit_s: float = 20.0, jobs: int = 1) -> Reports:
+def run(
+    tiny: TwinBuilder, text: str, cases: list[LaunchCase], folder: Path, *, limit_s: float = 20.0, jobs: int = 1
+) -> Reports:
     built = tiny.build(text, folder / "build")
     assert built.executable, built.log
     return run_cases(
@@ -103,7 +105,10 @@ def test_part_of_the_output_never_written(tiny: TwinBuilder, tmp_path: Path) -> 
     text = entry("    " + CALL.format(bytes="7 * 4") + "\n    return 0;", COPIER)
     reports = run(tiny, text, [make_case(tmp_path, "c")], tmp_path)
     (found,) = launch.diagnostics(reports.cases[0].answer, "c")
-    assert (found.kind, found.message) == ("unwritten-output", "output y: 3 of 10 elements never written, the first at [7]")
+    assert (found.kind, found.message) == (
+        "unwritten-output",
+        "output y: 3 of 10 elements never written, the first at [7]",
+    )
 
 
 def test_refused_entry_shows_its_code(tiny: TwinBuilder, tmp_path: Path) -> None:
@@ -144,7 +149,7 @@ def test_a_hang_ends_at_the_limit_and_later_cases_are_not_run(tiny: TwinBuilder,
 
 
 def test_a_printed_flood_is_stopped(tiny: TwinBuilder, tmp_path: Path) -> None:
-    body = '    for (long k = 0; k < (1L << 30) / 64; ++k) { std::puts("0123456789012345678901234567890123456789012345678901234567890"); }'
+    body = '    for (long k = 0; k < (1L << 30) / 33; ++k) { std::puts("0123456789abcdef0123456789abcdef"); }'
     reports = run(tiny, entry(body + "\n    return 0;"), [make_case(tmp_path, "c")], tmp_path)
     assert kinds(reports) == ["output-flood"]
     assert len(reports.log) < 1 << 20
@@ -164,7 +169,8 @@ def test_a_candidate_cannot_answer_for_the_harness(tiny: TwinBuilder, tmp_path: 
 
 
 def test_answers_without_the_nonce_or_cut_short_are_ignored() -> None:
-    data = b'{"nonce":"n","event":"begin","case":0}\n{"nonce":"x","event":"end","case":0}\n[1]\n{"nonce":"n","event":"end","ca'
+    data = b'{"nonce":"n","event":"begin","case":0}\n'
+    data += b'{"nonce":"x","event":"end","case":0}\n[1]\n{"nonce":"n","event":"end","ca'
     answers = launch.read_answers(data, "n", [0, 1])
     assert [answer.state for answer in answers.values()] == ["begun", "not-run"]
 

@@ -37,7 +37,7 @@ def test_plain_candidate_is_accepted() -> None:
         ("void f() { kope_twin::control::end_case(); }", "forbidden-name"),
         ('extern "C" void __sanitizer_cov_trace_pc() {}', "forbidden-name"),
         ("__attribute__((no_sanitize_coverage)) void f() {}", "forbidden-name"),
-        ("__attribute__((__no_sanitize__(\"coverage\"))) void f() {}", "forbidden-name"),
+        ('__attribute__((__no_sanitize__("coverage"))) void f() {}', "forbidden-name"),
         ("typedef float V __attribute__((vector_size(32)));", "forbidden-name"),
         ("[[gnu::optimize(3)]] void f() {}", "forbidden-name"),
         ('__attribute__((target("avx2"))) void f() {}', "forbidden-name"),
@@ -80,13 +80,14 @@ def test_glued_tokens_are_found_after_preprocessing() -> None:
     text = HEAD + "#define GLUE(a, b) a##b\n__attribute__((GLUE(no_sani, tize))) void f() {}\n" + ENTRY
     assert source.findings(text) == ()
     assert source.needs_preprocessing(text)
-    output = '# 1 "kernel_operator.h" 1\nno_sanitize header text\n# 4 "candidate.asc"\n__attribute__((no_sanitize)) void f() {}\n'
+    output = '# 1 "kernel_operator.h" 1\nno_sanitize header text\n# 4 "candidate.asc"\n'
+    output += "__attribute__((no_sanitize)) void f() {}\n"
     assert [(found.kind, found.line) for found in source.preprocessed_findings(output)] == [("forbidden-name", 4)]
 
 
 def test_missing_headers_are_named() -> None:
     assert kinds(ENTRY) == [("missing-include", 0)] * 2
-    assert kinds('#include <kernel_operator.h> // the toolkit\n' + ENTRY) == [("missing-include", 0)]
+    assert kinds("#include <kernel_operator.h> // the toolkit\n" + ENTRY) == [("missing-include", 0)]
 
 
 def test_missing_entry_is_named() -> None:
@@ -117,7 +118,8 @@ def test_launch_is_rewritten(launch: str, rewritten: str) -> None:
 
 
 def test_rewrite_keeps_lines_comments_and_strings() -> None:
-    text = '// k<<<1, 0, s>>>(x)\nauto t = "k<<<1>>>(x)";\nk<T,\n  U><<<1,\n  0 /* >>>( */,\n  s>>>(\n  x);\n/* <<< */ int z;\n'
+    text = '// k<<<1, 0, s>>>(x)\nauto t = "k<<<1>>>(x)";\n'
+    text += "k<T,\n  U><<<1,\n  0 /* >>>( */,\n  s>>>(\n  x);\n/* <<< */ int z;\n"
     done = source.rewrite_launches(text)
     assert done.count("\n") == text.count("\n")
     assert done.splitlines()[:2] == text.splitlines()[:2]

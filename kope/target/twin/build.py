@@ -1,6 +1,6 @@
 """Builds candidates for the twin: the runtime once per machine and compiler, each candidate once per content.
 
-Text checks are `source`'s, symbol checks `symbols`', reading compiler output `compilelog`'s; here they are put in order.
+Text checks are `source`'s, symbol checks `symbols`', reading compiler output `compilelog`'s; here is their order.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RUNTIME_LIMITS = sandbox.Limits(wall_s=1800.0, memory_bytes=3 << 30, file_bytes
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The built runtime. folder: objects, archive, precompiled header. owned: names no candidate may define."""
+    """The built runtime. folder: its objects. owned: names no candidate may define."""
 
     folder: Path
     owned: frozenset[str]
@@ -78,7 +78,15 @@ class TwinBuilder:
     def runtime_key(self) -> str:
         """Hash of everything that decides the built runtime: sources, compiler, flags, processor type."""
         flags = [*_RUNTIME_FLAGS, *_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family]]
-        parts = [self.source_digest, self.compiler.label, *self.compiler.argv, *flags, *symbols.WRAPPED, str(self._root), machine_flags()]
+        parts = [
+            self.source_digest,
+            self.compiler.label,
+            *self.compiler.argv,
+            *flags,
+            *symbols.WRAPPED,
+            str(self._root),
+            machine_flags(),
+        ]
         return digest(parts)
 
     @cached_property
@@ -98,7 +106,7 @@ class TwinBuilder:
         return found
 
     def build(self, text: str, workdir: Path) -> Built:
-        """Compile and link a candidate in workdir, or answer from the cache. What is wrong with it is data in `Built`."""
+        """Compile and link a candidate in workdir, or answer from the cache. What is wrong with it is data."""
         data, unusable = source.encode(text)
         if unusable:
             return Built(None, (unusable,), "")
@@ -122,16 +130,14 @@ class TwinBuilder:
         self._progress(f"building the twin's runtime with {self.compiler.label} (once per machine)")
         sources = [*sorted((self._root / "src").glob("*.cpp")), *sorted((self._root / "harness").glob("*.cpp"))]
         for index, path in enumerate(sources):
-            self._progress(f"  {index + 1}/{len(sources) + 1} {path.name}")
+            self._progress(f"  {index + 1}/{len(sources)} {path.name}")
             prefix = "harness-" if path.parent.name == "harness" else "runtime-"
             argv = [*self.compile_argv(_RUNTIME_FLAGS), "-c", str(path), "-o", str(folder / f"{prefix}{path.stem}.o")]
             self._must(argv, folder)
-        self._progress(f"  {len(sources) + 1}/{len(sources) + 1} precompiled header")
-        self._precompile(folder)
         self._archive(folder)
 
     def confined(self, argv: Sequence[str], workdir: Path, limits: sandbox.Limits) -> sandbox.Finished:
-        """Run the compiler or linker in the sandbox: it reads the shipped headers and the runtime, it writes workdir."""
+        """Run the compiler or linker in the sandbox: it reads shipped headers and the runtime, it writes workdir."""
         readable = [self._root, self._candidate_include, self._cache.root]
         env = {}
         if self.compiler.packaged:
@@ -149,17 +155,20 @@ class TwinBuilder:
 
     def compile_argv(self, flags: Sequence[str]) -> list[str]:
         """Return the compiler call up to its inputs."""
-        includes = [str(self._root / "include"), str(self._root / "src"), str(self._root / "harness"), str(self._candidate_include)]
+        includes = [
+            str(self._root / "include"),
+            str(self._root / "src"),
+            str(self._root / "harness"),
+            str(self._candidate_include),
+        ]
         return [*self.compiler.argv, *flags, *_FAMILY_FLAGS[self.compiler.family], *(f"-I{path}" for path in includes)]
 
     def candidate_argv(self, *, preprocess: bool = False) -> list[str]:
         """Return the command that compiles a candidate in its own folder."""
-        pch = self.runtime.folder / "kope_prelude.h"
-        prelude = ["-include", str(pch)] if self.compiler.family == "gcc" else ["-include-pch", f"{pch}.pch"]
-        flags = [*_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family], "-Winvalid-pch"]
+        flags = [*_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family]]
         includes = [f"-I{self._root / 'include'}", f"-I{self._candidate_include}"]
         last = ["-E"] if preprocess else ["-c"]
-        return [*self.compiler.argv, *flags, *includes, *prelude, *last, "-x", "c++", source.SOURCE_NAME]
+        return [*self.compiler.argv, *flags, *includes, *last, "-x", "c++", source.SOURCE_NAME]
 
     def link_argv(self) -> list[str]:
         """Return the command that links a candidate's object in its own folder."""
@@ -167,18 +176,12 @@ class TwinBuilder:
         objects = [str(path) for path in self.runtime.objects]
         return [*self.compiler.argv, "candidate.o", *objects, *wrapped, "-Wl,-s", "-pthread", "-o", "candidate"]
 
-    def _precompile(self, folder: Path) -> None:
-        header = folder / "kope_prelude.h"
-        header.write_text('#include "kernel_operator.h"\n#include "kope_candidate.h"\n', "utf-8")
-        suffix = "gch" if self.compiler.family == "gcc" else "pch"
-        includes = [f"-I{self._root / 'include'}", f"-I{self._candidate_include}"]
-        flags = [*_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family], *includes]
-        self._must([*self.compiler.argv, *flags, "-x", "c++-header", str(header), "-o", f"{header}.{suffix}"], folder)
-
     def _archive(self, folder: Path) -> None:
-        """Join the runtime's objects. A relocatable link needs no `ar`, which the packaged compiler spells differently."""
+        """Join the runtime's objects; a relocatable link needs no `ar`, which the packaged compiler lacks."""
         objects = sorted(folder.glob("runtime-*.o"))
-        self._must([*self.compiler.argv, "-r", "-nostdlib", *map(str, objects), "-o", str(folder / "runtime.o")], folder)
+        self._must(
+            [*self.compiler.argv, "-r", "-nostdlib", *map(str, objects), "-o", str(folder / "runtime.o")], folder
+        )
         read = [symbols.read(path) for path in (*objects, *sorted(folder.glob("harness-*.o")))]
         (folder / "owned.txt").write_text("\n".join(sorted(symbols.owned_by(read))), "utf-8")
         for path in objects:
@@ -262,8 +265,14 @@ def _load(folder: Path) -> Built:
 
 def _stopped(done: sandbox.Finished) -> Diagnostic:
     remedies = {
-        "timeout": ("compile-timeout", f"the compiler was stopped after {done.wall_s:.0f} s", "reduce templates and unrolling"),
+        "timeout": (
+            "compile-timeout",
+            f"the compiler was stopped after {done.wall_s:.0f} s",
+            "reduce templates and unrolling",
+        ),
         "memory": ("compile-memory", "the compiler ran out of memory", "reduce templates and generated tables"),
     }
-    kind, message, remedy = remedies.get(done.stopped, ("compile-error", f"the compiler was stopped: {done.stopped}", ""))
+    kind, message, remedy = remedies.get(
+        done.stopped, ("compile-error", f"the compiler was stopped: {done.stopped}", "")
+    )
     return Diagnostic(kind, message, remedy=remedy, file=source.SOURCE_NAME)

@@ -122,4 +122,6 @@ def _machine_errors(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise MachineError(f"the build cache {root} cannot be written ({error.strerror}); free space or choose another") from error
+        raise MachineError(
+            f"the build cache {root} cannot be written ({error.strerror}); free space or choose another"
+        ) from error

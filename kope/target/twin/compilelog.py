@@ -15,14 +15,18 @@ from kope.target.twin.source import SOURCE_NAME
 
 MAX_DIAGNOSTICS = 20
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_MESSAGE = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?P<severity>fatal error|error|warning): (?P<text>.*)$")
+_MESSAGE = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?P<severity>fatal error|error|warning): (?P<text>.*)$"
+)
 _POSITION = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)?\s+(?P<rest>required|recursively|.*note:)")
 _INCLUDED = re.compile(r"^(?:In file included|\s+)\s*from (?P<file>[^:\n]+):(?P<line>\d+)[:,]")
 _LINKER = re.compile(
     r"^(?:[^\n]*?(?P<file>[^\s:/]+):(?P<line>\d+): )?[^\n]*?"
     r"(?P<text>undefined reference to .*|multiple definition of .*|undefined symbol: .*|duplicate symbol: .*)$"
 )
-_INTERNAL = re.compile(r"internal compiler error|PLEASE submit a bug report|Killed signal terminated program|out of memory")
+_INTERNAL = re.compile(
+    r"internal compiler error|PLEASE submit a bug report|Killed signal terminated program|out of memory"
+)
 
 
 def diagnostics(text: str) -> tuple[Diagnostic, ...]:
@@ -89,15 +93,27 @@ def _is_candidate(file: str) -> bool:
 
 
 _REMEDIES = (
-    (r"is not a member of ['‘]AscendC|no member named .* in namespace ['‘]AscendC",
-     "the twin has no such AscendC name: check the spelling, or use one listed in docs/twin.md"),
+    (
+        r"is not a member of ['‘]AscendC|no member named .* in namespace ['‘]AscendC",
+        "the twin has no such AscendC name: check the spelling, or use one listed in docs/twin.md",
+    ),
     (r"was not declared in this scope|undeclared identifier", "declare the name, or write AscendC:: in front of it"),
-    (r"no matching function|no matching member function|candidate expects",
-     "compare the argument count and types with the API's signature; the notes in the log list the candidates"),
-    (r"static assertion failed|static_assert", "the API does not take this data type or parameter; the message says which"),
-    (r"No such file or directory|file not found", "include kernel_operator.h and kope_candidate.h, nothing else of the toolkit"),
-    (r"cannot convert|no known conversion|invalid conversion|invalid operands",
-     "make the operand types equal; AscendC does not convert between tensor types by itself"),
+    (
+        r"no matching function|no matching member function|candidate expects",
+        "compare the argument count and types with the API's signature; the notes in the log list the candidates",
+    ),
+    (
+        r"static assertion failed|static_assert",
+        "the API does not take this data type or parameter; the message says which",
+    ),
+    (
+        r"No such file or directory|file not found",
+        "include kernel_operator.h and kope_candidate.h, nothing else of the toolkit",
+    ),
+    (
+        r"cannot convert|no known conversion|invalid conversion|invalid operands",
+        "make the operand types equal; AscendC does not convert between tensor types by itself",
+    ),
     (r"expected ", "fix the syntax at this line"),
 )
 

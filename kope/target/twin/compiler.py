@@ -22,7 +22,19 @@ _GET_ONE = (
     f"install g++ {OLDEST_GCC} or newer (Debian, Ubuntu: apt install g++), clang++ {OLDEST_CLANG} or newer,"
     " or the packaged compiler: pip install 'kope[compiler]'"
 )
-_NAMES = ("g++", "c++", "g++-14", "g++-13", "g++-12", "clang++", "clang++-19", "clang++-18", "clang++-17", "clang++-16", "clang++-15")
+_NAMES = (
+    "g++",
+    "c++",
+    "g++-14",
+    "g++-13",
+    "g++-12",
+    "clang++",
+    "clang++-19",
+    "clang++-18",
+    "clang++-17",
+    "clang++-16",
+    "clang++-15",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,11 +43,14 @@ def describe(
     mode: RunMode,
     nonce: str,
     parameters: Mapping[str, float],
-    profile: bool = False,
 ) -> str:
-    """Return the launch description of some cases, each with the number it has among all."""
-    lines = ["kope-launch 1", f"nonce {nonce}", f"mode {mode}", f"profile {int(profile)}"]
-    lines += [f"param {name} {value!r}" for name, value in sorted(parameters.items())]
+    """Return the launch description of some cases, each with the number it has among all.
+
+    parameters: the runtime's, and ub_kernel_bytes, which only kope_entry is told.
+    """
+    lines = ["kope-launch 1", f"nonce {nonce}", f"mode {mode}"]
+    for name, value in sorted(parameters.items()):
+        lines.append(f"ub {int(value)}" if name == "ub_kernel_bytes" else f"param {name} {value!r}")
     for number, case in cases:
         lines.append(f"case {number}")
         lines += [_tensor("input", tensor) for tensor in case.inputs]
@@ -126,7 +129,9 @@ def diagnostics(answer: Answer, case_id: str) -> tuple[Diagnostic, ...]:
             message=str(found["message"]),
             severity=str(found.get("severity", "error")),
             remedy=str(found.get("remedy", "")),
-            file=SOURCE_NAME if Path(str(found.get("file", ""))).name == SOURCE_NAME else Path(str(found.get("file", ""))).name,
+            file=SOURCE_NAME
+            if Path(str(found.get("file", ""))).name == SOURCE_NAME
+            else Path(str(found.get("file", ""))).name,
             line=int(found.get("line", 0)),
             case_id=case_id,
             count=int(found.get("count", 1)),

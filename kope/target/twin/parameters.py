@@ -15,7 +15,7 @@ from typing import Any
 from kope.errors import ConfigError
 
 ORIGINS = ("documented", "derived", "guess")
-"""documented: printed by the vendor. derived: computed from documented numbers or public measurements. guess: neither."""
+"""documented: printed by the vendor. derived: from documented numbers or public measurements. guess: neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,14 @@ def parse(data: Mapping[str, Any]) -> ParameterSet:
     values: dict[str, float] = {}
     origins: dict[str, str] = {}
     for key, entry in data["values"].items():
-        if not isinstance(entry.get("value"), (int, float)) or entry.get("origin") not in ORIGINS or not entry.get("source"):
-            raise ConfigError(f"parameter set {data.get('name')!r}: {key} needs value, origin and source; fix its entry")
+        if (
+            not isinstance(entry.get("value"), (int, float))
+            or entry.get("origin") not in ORIGINS
+            or not entry.get("source")
+        ):
+            raise ConfigError(
+                f"parameter set {data.get('name')!r}: {key} needs value, origin and source; fix its entry"
+            )
         values[key] = float(entry["value"])
         origins[key] = str(entry["origin"])
     return ParameterSet(str(data["name"]), int(data["version"]), str(data["chip"]), values, origins)

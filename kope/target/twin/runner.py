@@ -75,13 +75,12 @@ def run_cases(
     parameters: Mapping[str, float],
     limits: RunLimits,
     time_limit_s: float,
-    profile: bool = False,
 ) -> Reports:
     """Run every case within time_limit_s over all; a death stops its own case, a limit also those behind it."""
     deadline = time.monotonic() + time_limit_s
     groups = spread(list(enumerate(cases)), limits.jobs)
     sessions = [
-        _Session(executable, group, mode, workdir / f"run-{index}", parameters, limits, deadline, profile)
+        _Session(executable, group, mode, workdir / f"run-{index}", parameters, limits, deadline)
         for index, group in enumerate(groups)
     ]
     if len(sessions) == 1:
@@ -107,7 +106,6 @@ class _Session:
         parameters: Mapping[str, float],
         limits: RunLimits,
         deadline: float,
-        profile: bool,
     ) -> None:
         self._executable = executable
         self._left = group
@@ -116,7 +114,6 @@ class _Session:
         self._parameters = parameters
         self._limits = limits
         self._deadline = deadline
-        self._profile = profile
         self._began = time.monotonic()
         self.reports = {number: CaseReport(Answer()) for number, _ in group}
         self.steps: list[Mapping[str, Any]] = []
@@ -132,7 +129,7 @@ class _Session:
         nonce = secrets.token_hex(16)
         self._workdir.mkdir(parents=True, exist_ok=True)
         launch = self._workdir / "launch.txt"
-        text = describe(self._left, mode=self._mode, nonce=nonce, parameters=self._parameters, profile=self._profile)
+        text = describe(self._left, mode=self._mode, nonce=nonce, parameters=self._parameters)
         launch.write_text(text, "utf-8")
         done, data = self._start(launch)
         answers = read_answers(data, nonce, [number for number, _ in self._left])
@@ -182,7 +179,13 @@ class _Session:
 
     def _explain(self, done: sandbox.Finished, answer: Answer) -> Diagnostic:
         limit_s = self._deadline - self._began
-        return death(done.returncode, done.stopped, limit_s=limit_s, memory_bytes=self._limits.memory_bytes, begun=answer.state == "begun")
+        return death(
+            done.returncode,
+            done.stopped,
+            limit_s=limit_s,
+            memory_bytes=self._limits.memory_bytes,
+            begun=answer.state == "begun",
+        )
 
 
 def _check_harness(done: sandbox.Finished) -> None:
@@ -190,18 +193,28 @@ def _check_harness(done: sandbox.Finished) -> None:
     marker = "kope-harness: "
     if done.returncode == _HARNESS_REFUSED and marker in done.stderr:
         problem = done.stderr.rsplit(marker, 1)[1].splitlines()[0]
-        raise ToolError(f"the twin's harness cannot start: {problem}; check the run folder and its free space", done.argv)
+        raise ToolError(
+            f"the twin's harness cannot start: {problem}; check the run folder and its free space", done.argv
+        )
     if done.returncode == _ANSWER_LOST:
         raise MachineError("the twin cannot write its answers; free disk space and run again")
 
 
 _SIGNALS = {
-    signal.SIGSEGV: ("crash", "touched memory that is not its own", "look for host arrays that are too small or null pointers"),
+    signal.SIGSEGV: (
+        "crash",
+        "touched memory that is not its own",
+        "look for host arrays that are too small or null pointers",
+    ),
     signal.SIGBUS: ("crash", "touched memory that is not there", "look for host arrays that are too small"),
     signal.SIGFPE: ("crash", "divided an integer by zero", "guard the division; look at tiling for small shapes"),
     signal.SIGILL: ("crash", "ran into an illegal instruction", "look for a function that ends without return"),
     signal.SIGABRT: ("crash", "called abort", "look for a failed assertion or an exception nobody catches"),
-    signal.SIGSYS: ("forbidden-call", "made a system call a candidate must not make", "leave files, network and processes alone"),
+    signal.SIGSYS: (
+        "forbidden-call",
+        "made a system call a candidate must not make",
+        "leave files, network and processes alone",
+    ),
     signal.SIGXCPU: ("timeout", "used up its processor time", "look for a loop whose end condition cannot come true"),
     signal.SIGXFSZ: ("output-flood", "wrote more than a candidate may", "remove prints from the kernel"),
 }
@@ -223,7 +236,9 @@ def death(returncode: int, stopped: str, *, limit_s: float, memory_bytes: int, b
             remedy="size host buffers and workspace from the shapes; the device data is not counted",
         )
     if stopped in ("output", "file-size", "disk"):
-        return Diagnostic("output-flood", f"the candidate wrote without end{place}", remedy="remove prints from the kernel")
+        return Diagnostic(
+            "output-flood", f"the candidate wrote without end{place}", remedy="remove prints from the kernel"
+        )
     if stopped == "processes":
         return Diagnostic("fork-attempt", f"the candidate started processes{place}", remedy="do all work in the kernel")
     if returncode < 0:

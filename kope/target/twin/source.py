@@ -1,6 +1,6 @@
 """Prepares candidate source for the twin: refuses what must not be compiled, rewrites `<<<>>>` launches line for line.
 
-It reads text only. What the compiled object may link to is decided in `symbols`, what the compiler says in `compilelog`.
+It reads text only. What the object may link to is decided in `symbols`, what the compiler says in `compilelog`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from kope.model import Diagnostic
 MAX_SOURCE_BYTES = 1 << 20
 SOURCE_NAME = "candidate.asc"
 """The name under which compiler and runtime speak of the candidate."""
-
 
 
 def words(text: str) -> frozenset[str]:
@@ -72,7 +71,9 @@ def encode(source: str) -> tuple[bytes, Diagnostic | None]:
         data = source.encode("utf-8")
     except UnicodeEncodeError as error:
         line = source.count("\n", 0, error.start) + 1
-        return b"", _refuse("not-utf8", "the source is not valid UTF-8", "save the file as UTF-8 and submit it again", line)
+        return b"", _refuse(
+            "not-utf8", "the source is not valid UTF-8", "save the file as UTF-8 and submit it again", line
+        )
     if len(data) > MAX_SOURCE_BYTES:
         text = f"the source has {len(data)} bytes, the limit is {MAX_SOURCE_BYTES}"
         return b"", _refuse("source-too-large", text, "submit the kernel without generated tables", 0)
@@ -114,7 +115,9 @@ def _missing_headers(source: str, masked: str) -> Iterator[Diagnostic]:
     included = {match.group(1).strip() for match in named if match}
     for header in ("kernel_operator.h", "kope_candidate.h"):
         if header not in included:
-            yield _refuse("missing-include", f"the source does not include {header}", f'add #include "{header}" at its top', 0)
+            yield _refuse(
+                "missing-include", f"the source does not include {header}", f'add #include "{header}" at its top', 0
+            )
 
 
 _ENTRY_REMEDY = 'define extern "C" int kope_entry(const KopeCall* call) and launch the kernel in it'
@@ -159,7 +162,9 @@ def _includes(source: str, masked: str) -> Iterator[Diagnostic]:
             yield _refuse("forbidden-directive", f"#{word} is not allowed in a candidate", "remove the directive", line)
         elif word == "pragma" and re.match(r"(GCC|clang|omp|weak|redefine_extname)\b", match.group(2)):
             text = f"#pragma {match.group(2).strip()} is not allowed"
-            yield _refuse("forbidden-directive", text, "remove it: bisheng does not know it and times would not hold", line)
+            yield _refuse(
+                "forbidden-directive", text, "remove it: bisheng does not know it and times would not hold", line
+            )
 
 
 def _header_allowed(header: str) -> bool:
@@ -233,10 +238,10 @@ def closing(text: str, opening: int) -> int:
 
 
 def rewrite_launches(source: str) -> str:
-    """Turn every `k<T><<<blocks, ub, stream>>>(args)` into `::kope_twin::launch("k<T>", k<T>, blocks, ub, stream)(args)`.
+    """Turn `k<T><<<blocks, ub, stream>>>(args)` into `::kope_twin::launch("k<T>", k<T>, blocks, ub, stream)(args)`.
 
-    The text around stays byte for byte the same, so that lines keep their numbers. A launch that cannot be understood is
-    left as it is: the compiler then names its line.
+    The text around stays byte for byte the same, so that lines keep their numbers. A launch that cannot be understood
+    is left as it is: the compiler then names its line.
     """
     masked = mask(source)
     pieces: list[str] = []

@@ -63,7 +63,8 @@ def _name(data: bytes, offset: int) -> str:
 
 _LIBM = words(
     "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc"
-    " floor ceil round trunc rint nearbyint fabs lround llround lrint llrint pow atan2 fmod hypot fmax fmin fdim copysign fma sincos"
+    " floor ceil round trunc rint nearbyint fabs lround llround lrint llrint"
+    " pow atan2 fmod hypot fmax fmin fdim copysign fma sincos"
 )
 WRAPPED = tuple(
     sorted(
@@ -107,7 +108,10 @@ _FAMILIES = (
             r"|stat\w*|l?seek|mmap\w*|munmap|mprotect|shm_open|sendfile|readlink|opendir|readdir|chmod|f?truncate|tmpfile"
         ),
     ),
-    ("the network", re.compile(r"socket|connect|bind|listen|accept\w*|send\w*|recv\w*|getaddrinfo|gethostby\w*|inet_\w+")),
+    (
+        "the network",
+        re.compile(r"socket|connect|bind|listen|accept\w*|send\w*|recv\w*|getaddrinfo|gethostby\w*|inet_\w+"),
+    ),
     ("threads", re.compile(r"pthread_\w+|thrd_\w+|sem_\w+|_ZNSt6thread\w*")),
     (
         "processes and signals",
@@ -193,7 +197,7 @@ def _taken(name: str) -> Diagnostic:
     return Diagnostic(
         "reserved-name",
         f"{readable(name)} is already the name of a C library or runtime function",
-        remedy="rename it, or drop extern \"C\" from the kernel",
+        remedy='rename it, or drop extern "C" from the kernel',
         file=SOURCE_NAME,
     )
 

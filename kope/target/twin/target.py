@@ -32,6 +32,10 @@ EVALUATOR = "1"
 """Version of what the twin refuses and reports; part of every fingerprint."""
 
 
+DEVICE_TIME_LIMIT_US = 3e6
+"""A kernel that would occupy a core longer than this is stopped as hanging."""
+
+
 class TwinTarget:
     """Compiles Ascend C with an ordinary C++ compiler and runs it on a model of a chip.
 
@@ -77,7 +81,7 @@ class TwinTarget:
         return self.parameters.bound_us(launch.case_bytes(case))
 
     def build(self, candidate: Candidate, workdir: Path) -> Built:
-        """Compile a candidate. What is wrong with it is data in `Built`; raises ToolError when the runtime cannot be built."""
+        """Compile a candidate; what is wrong with it is data. Raises ToolError when the runtime cannot be built."""
         return self.builder.build(candidate.source, workdir)
 
     def run(
@@ -91,7 +95,7 @@ class TwinTarget:
 
     def profile(self, built: Built, case: LaunchCase, workdir: Path, *, time_limit_s: float) -> Path | None:
         """Time one case and write its OPPROF_* tree below workdir; None when the case did not end."""
-        _, reports = self._run(built, [case], "time", workdir, time_limit_s=time_limit_s, profile=True)
+        _, reports = self._run(built, [case], "time", workdir, time_limit_s=time_limit_s)
         launches = reports.cases[0].answer.fields.get("launches", [])
         if not launches:
             return None
@@ -105,7 +109,6 @@ class TwinTarget:
         workdir: Path,
         *,
         time_limit_s: float,
-        profile: bool = False,
     ) -> tuple[Ran, runner.Reports]:
         if built.executable is None:
             raise ValueError("this candidate was not built")
@@ -116,10 +119,9 @@ class TwinTarget:
             cases,
             mode,
             workdir,
-            parameters=self.parameters.values,
+            parameters={**self.parameters.values, "device_time_limit_us": DEVICE_TIME_LIMIT_US},
             limits=self._limits,
             time_limit_s=time_limit_s,
-            profile=profile,
         )
         runs = tuple(self._case_run(case, reports.cases[number], mode) for number, case in enumerate(cases))
         return Ran(runs, reports.log, reports.steps), reports
@@ -138,7 +140,9 @@ class TwinTarget:
         if report.death:
             found += _placed(report.death, found, case.case_id)
         elif answer.state != "ended":
-            found.append(Diagnostic("not-run", "not run: a case before it stopped the program", "note", case_id=case.case_id))
+            found.append(
+                Diagnostic("not-run", "not run: a case before it stopped the program", "note", case_id=case.case_id)
+            )
         bound_us = self.bound_us(case)
         duration: tuple[float, ...] = ()
         if mode == "time" and answer.fields.get("scalar_read"):

@@ -98,8 +98,8 @@ bool parse_header(const std::string& key, std::istringstream& words, LaunchPlan&
         plan.nonce = word;
     } else if (key == "mode") {
         plan.verify = word == "verify";
-    } else if (key == "profile") {
-        plan.profile = word == "1";
+    } else if (key == "ub") {
+        plan.ub_bytes = static_cast<uint32_t>(std::strtoul(word.c_str(), nullptr, 10));
     } else if (key == "param") {
         std::string value;
         words >> value;

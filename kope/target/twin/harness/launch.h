@@ -41,7 +41,7 @@ struct CasePlan {
 struct LaunchPlan {
     std::string nonce;
     bool verify = true;
-    bool profile = false;
+    uint32_t ub_bytes = 0;
     std::vector<std::pair<std::string, double>> parameters;
     std::vector<CasePlan> cases;
 };

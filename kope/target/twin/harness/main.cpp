@@ -119,7 +119,10 @@ std::string element(const harness::TensorPlan& plan, size_t byte)
 // One case: its memory, the call's arguments, and what the candidate said.
 class Case {
 public:
-    Case(const harness::CasePlan& plan, bool verify) : plan_(plan), verify_(verify) {}
+    Case(const harness::CasePlan& plan, const harness::LaunchPlan& launch)
+        : plan_(plan), verify_(launch.verify), ub_bytes_(launch.ub_bytes)
+    {
+    }
 
     // Returns false and says why when memory or files cannot be had; that is not the candidate's fault.
     bool prepare(std::string& problem);
@@ -134,6 +137,7 @@ private:
 
     const harness::CasePlan& plan_;
     bool verify_;
+    uint32_t ub_bytes_;
     std::vector<std::unique_ptr<Mapping>> mappings_;
     std::vector<KopeTensor> inputs_;
     std::vector<KopeTensor> outputs_;
@@ -201,11 +205,8 @@ bool Case::add_output(const harness::TensorPlan& plan, std::string& problem)
 
 KopeCall Case::make_call()
 {
-    double cores = 0.0, ub = 0.0;
+    double cores = 0.0;
     control::get_parameter("vector_core_count", &cores);
-    if (!control::get_parameter("ub_kernel_bytes", &ub)) {
-        control::get_parameter("ub_bytes", &ub);
-    }
     KopeCall call{};
     call.inputs = inputs_.data();
     call.input_count = static_cast<int32_t>(inputs_.size());
@@ -214,7 +215,7 @@ KopeCall Case::make_call()
     call.attrs = attrs_.data();
     call.attr_count = static_cast<int32_t>(attrs_.size());
     call.vector_core_count = static_cast<uint32_t>(cores);
-    call.ub_bytes = static_cast<uint32_t>(ub);
+    call.ub_bytes = ub_bytes_;
     static int stream;
     call.stream = &stream;
     return call;
@@ -360,7 +361,7 @@ int run_all(const harness::LaunchPlan& plan)
 {
     for (const harness::CasePlan& one : plan.cases) {
         current_case = one.number;
-        Case work(one, plan.verify);
+        Case work(one, plan);
         std::string problem;
         if (!work.prepare(problem)) {
             return fail(problem);
