@@ -112,8 +112,10 @@ def check(task: TaskName, json: JsonOption = False) -> None:
     found = the_task(settings, task)
     with progress() as tell:
         result = check_task(found, case_library(settings), progress=tell)
+        tell("deriving a first kernel from the reference")
+        problem = _derive_problem(found)
     if json:
-        print_json(_check_document(result))
+        print_json(_check_document(result) | {"derive_problem": problem})
         return
     rows = [
         (case.case_id, _specs(case.inputs), _specs(case.outputs), ", ".join(case.null_candidates) or "nothing")
@@ -122,8 +124,22 @@ def check(task: TaskName, json: JsonOption = False) -> None:
     print_table(found.name, ("case", "inputs", "expected outputs", "accepts besides the right values"), rows)
     for warning in result.warnings:
         say(f"warning: {warning}")
+    if problem:
+        say(f"note: the search cannot start from this reference: {problem}")
     seconds = f"in {result.reference_s:.1f} s" if result.reference_s else "before, its outputs are cached"
     say(f"{found.name} can be used: {len(result.cases)} cases, the reference ran {seconds}")
+
+
+def _derive_problem(task: Task) -> str | None:
+    """Why no first kernel can be derived: then `kope optimize` needs a proposer that writes one, or `kope tell`."""
+    from kope.derive import first_kernel
+    from kope.errors import DeriveError
+
+    try:
+        first_kernel(task)
+    except DeriveError as error:
+        return str(error)
+    return None
 
 
 def _specs(specs: Any) -> str:

@@ -8,11 +8,14 @@ data: then times from a run without data mean nothing, and all cases run in full
 from __future__ import annotations
 
 import functools
+import platform
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+
+import numpy as np
 
 from kope.evaluate import plan
 from kope.evaluate.draft import Draft
@@ -109,6 +112,8 @@ class _Judgement:
             "target": fingerprint.target,
             "hardware": fingerprint.hardware,
             "toolchain": fingerprint.toolchain,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
         }
         self.draft = Draft(task.cases, self.target.time_kind, evidence)
 

@@ -47,6 +47,7 @@ def test_a_new_task_is_checked_and_shown_as_it_stands() -> None:
     assert "the reference ran before, its outputs are cached" in kope("task", "check", "leaky_relu")
     checked = document("task_check", ["task", "check", "leaky_relu"])
     assert [case["null_candidates"] for case in checked["cases"]] == [[]] * 6
+    assert checked["derive_problem"] is None
     assert "x [7, 129] bfloat16" in kope("task", "show", "leaky_relu")
     shown = document("task_show", ["task", "show", "leaky_relu"])
     assert (shown["attrs"], shown["cases"][2]["attrs"]) == ({"slope": 0.1}, {"slope": 0.25})
@@ -74,6 +75,13 @@ def test_a_case_that_tells_nothing_is_a_warning(own_folder: Path) -> None:
     (own_folder / "mine" / "reference.py").write_text("def reference(x, *, slope):\n    return x * 0\n")
     text = kope("task", "check", "./mine")
     assert "warning: case 1 accepts zeros, mean: it cannot tell a kernel from that; change its range or shape" in text
+
+
+def test_a_reference_the_search_cannot_start_from_is_a_note(own_folder: Path) -> None:
+    kope("task", "new", "mine")
+    source = "import numpy as np\n\n\ndef reference(x, *, slope):\n    return np.sort(x, axis=-1) * slope\n"
+    (own_folder / "mine" / "reference.py").write_text(source)
+    assert "note: the search cannot start from this reference: " in kope("task", "check", "./mine")
 
 
 def test_what_cannot_be_used_is_one_line_and_status_1(own_folder: Path) -> None:
