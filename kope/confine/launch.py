@@ -104,7 +104,7 @@ def _watch(spec: Spec, report: Report, spaces: str, spare: int, lifeline: int) -
             _become(spec, report, layers, spaces=spaces, rooted=rooted, spare=spare)
         finally:
             os._exit(_FAILED)
-    end = watch.until_end(child, spec, alone=alone, visible=alone or not spaces)
+    end = watch.until_end(child, spec, alone=alone)
     report.ended(end.status, end.peak_kb, end.cpu_s, end.stopped)
     if not spaces:
         watch.sweep()
@@ -159,13 +159,16 @@ def _change_identity(spec: Spec, *, rooted: bool, spare: int) -> None:
         usable = [kernel.CAP_DAC_OVERRIDE, kernel.CAP_DAC_READ_SEARCH]
     elif walled:
         usable = [kernel.CAP_DAC_READ_SEARCH]
-    if not rooted:
-        _give_away([spec.workdir, *spec.writable], spare)
+    _give_away([spec.workdir, *spec.writable], spare, deep=not rooted)
     identity.become(spare, tuple(number for number in usable if identity.held(number)))
+    if not os.access(spec.workdir, os.W_OK):
+        # access() ignores the right above, and gcc asks it; the folders on the way may be closed, this one is not.
+        os.environ["TMPDIR"] = "."
 
 
-def _give_away(folders: list[str], owner: int) -> None:
+def _give_away(folders: list[str], owner: int, *, deep: bool) -> None:
     for folder in folders:
-        for path, _, names in os.walk(folder):
+        os.chown(folder, owner, owner)
+        for path, _, names in os.walk(folder) if deep else ():
             for name in ("", *names):
                 os.chown(os.path.join(path, name) if name else path, owner, owner, follow_symlinks=False)

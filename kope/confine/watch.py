@@ -25,10 +25,10 @@ class End:
         self.stopped = stopped
 
 
-def until_end(child: int, spec: Spec, *, alone: bool, visible: bool) -> End:
+def until_end(child: int, spec: Spec, *, alone: bool) -> End:
     """Wait for `child`, reaping everything else. SIGCHLD must be blocked.
 
-    alone: /proc shows the program's tree and nobody else. visible: /proc can be used at all.
+    alone: /proc shows the program's tree and nobody else.
     """
     peak_kb, stopped = 0, ""
     grown = _Growth(spec) if spec.disk_bytes else None
@@ -43,7 +43,7 @@ def until_end(child: int, spec: Spec, *, alone: bool, visible: bool) -> End:
         if signal.sigtimedwait([signal.SIGCHLD], pause_s):
             continue
         pause_s = min(2 * pause_s, _LOOK_EVERY_S)
-        if not stopped and visible:
+        if not stopped:
             tree_kb, tasks = look(alone)
             peak_kb = max(peak_kb, tree_kb)
             stopped = "memory" if tree_kb > spec.memory_bytes >> 10 else "processes" if tasks >= spec.processes else ""
@@ -57,7 +57,7 @@ def until_end(child: int, spec: Spec, *, alone: bool, visible: bool) -> End:
 def look(alone: bool) -> tuple[int, int]:
     """Return resident kB and number of tasks of everything confined below this process."""
     total_kb, tasks = 0, 0
-    for pid in _others() if alone else descendants(os.getpid()):
+    for pid in _others() if alone else descendants():
         try:
             with open(f"/proc/{pid}/status", "rb") as lines:
                 fields = dict(line.split(b":", 1) for line in lines if b":" in line)
@@ -73,10 +73,15 @@ def _others() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
 
 
-def descendants(root: int) -> list[int]:
-    """Return all processes below `root`, nearest first."""
+def descendants() -> list[int]:
+    """Return all processes below this one, nearest first, by the numbers that /proc shows; [] without a /proc."""
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
+    try:
+        root = int(os.readlink("/proc/self"))  # not getpid(): /proc may be that of an outer pid namespace
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    for name in names:
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as text:
@@ -95,7 +100,7 @@ def sweep(limit_s: float = 1.5) -> None:
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         for action in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that nothing forks away meanwhile
-            for pid in descendants(os.getpid()):
+            for pid in descendants():
                 try:
                     os.kill(pid, action)
                 except ProcessLookupError:
