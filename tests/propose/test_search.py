@@ -1,0 +1,255 @@
+"""The search: default order without evidence, evidence and transfer with it, and never the same kernel twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kope.derive import capture_graph, emit, first_kernel
+from kope.derive.graph import traits
+from kope.derive.moves import MOVES
+from kope.model import (
+    Attempt,
+    Candidate,
+    CaseResult,
+    Converged,
+    Fingerprint,
+    MoveEvidence,
+    Outcome,
+    Proposal,
+    Recall,
+    Stage,
+    State,
+    Task,
+    Verdict,
+)
+from kope.propose.evidence import Belief, prior_gain, similarity
+from kope.propose.search import ORDER, SearchProposer, dtypes
+from kope.propose.transfer import paths, proven_fields
+from tests.derive.operators import shipped, small_task
+
+TWIN = Fingerprint("twin", "twin:910b2:1", "g++", "1")
+
+
+def state_of(
+    task: Task, history: tuple[Attempt, ...] = (), moves: tuple[MoveEvidence, ...] = (), seed: int = 0
+) -> State:
+    verified = [a for a in history if a.outcome.verdict is Verdict.VERIFIED]
+    promoted = [a for a in history if a.promoted]
+    return State(
+        task=task,
+        fingerprint=TWIN,
+        seed=seed,
+        iteration=len(history) + 1,
+        incumbent=promoted[-1] if promoted else None,
+        baseline=verified[0] if verified else None,
+        last=history[-1] if history else None,
+        history=history,
+        recall=Recall(moves=moves),
+    )
+
+
+def attempted(state: State, proposal: Proposal, time_us: float | None) -> Attempt:
+    """What the loop would make of a proposal whose only case takes this long; None: it gave wrong values."""
+    before = state.incumbent.outcome.times_us["case"] if state.incumbent else None
+    first = state.baseline.outcome.times_us["case"] if state.baseline else time_us
+    parent = next((a for a in state.history if a.id == proposal.parent_id), None)
+    verdict = Verdict.FAILED if time_us is None else Verdict.VERIFIED
+    cases = () if time_us is None else (CaseResult("case", True, (time_us,), 1.0, 0.1, {}),)
+    speedup = 0.0 if time_us is None or first is None else first / time_us
+    return Attempt(
+        id=f"a{state.iteration}",
+        session_id="s",
+        iteration=state.iteration,
+        task_name=state.task.name,
+        task_digest=state.task.digest,
+        candidate=Candidate.of(proposal.source) if proposal.source is not None else None,
+        proposal=proposal,
+        outcome=Outcome(Stage.VERIFY if time_us is None else Stage.PROFILE, verdict, cases=cases),
+        fingerprint=TWIN,
+        proposer="search",
+        speedup=speedup,
+        step_ratio=0.0 if time_us is None else speedup / parent.speedup if parent and parent.speedup else 1.0,
+        promoted=time_us is not None and (before is None or time_us < before / 1.01),
+    )
+
+
+def session(
+    task: Task, times_us: list[float | None], moves: tuple[MoveEvidence, ...] = (), seed: int = 0
+) -> list[Attempt]:
+    """Run the search against a list of times."""
+    history: tuple[Attempt, ...] = ()
+    for time_us in times_us:
+        state = state_of(task, history, moves, seed)
+        history = (*history, attempted(state, SearchProposer().propose(state), time_us))
+    return list(history)
+
+
+def evidence_of(history: list[Attempt], task: Task) -> tuple[MoveEvidence, ...]:
+    """A finished session as another task's memory would hand it out."""
+    words = traits(capture_graph(task), dtypes(task))
+    known = {attempt.id: attempt for attempt in history}
+    found = []
+    for attempt in history[1:]:
+        parent = known[attempt.proposal.parent_id or ""]
+        found.append(
+            MoveEvidence(
+                f"x-{task.name}-{attempt.id}", f"x-{task.name}-{parent.id}", task.name, words, attempt.proposal.move,
+                parent.proposal.plan, attempt.proposal.plan, attempt.outcome.ok, True, attempt.step_ratio,
+                attempt.speedup, attempt.step_ratio, "", attempt.promoted,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def test_the_first_proposal_is_the_derived_kernel() -> None:
+    task = shipped("exp")
+    proposal = SearchProposer().propose(state_of(task))
+    graph, schedule, source = first_kernel(task)
+    assert (proposal.source, proposal.move, proposal.plan) == (source, "draft", schedule.to_plan())
+    assert proposal.parent_id is None
+    assert proposal.traits == traits(graph, dtypes(task))
+
+
+def test_without_evidence_and_gains_the_default_order_comes_out() -> None:
+    history = session(shipped("layer_norm"), [10.0] * 12)
+    tried = [attempt.proposal.move for attempt in history[1:]]
+    assert tried == [name for name in ORDER if name in tried]
+    assert all(attempt.proposal.parent_id == "a1" for attempt in history[1:])
+
+
+def test_no_kernel_is_proposed_twice_and_the_search_ends() -> None:
+    task = small_task("return x * 2.0", [{"x": (4, 8)}, {"x": (2, 3, 17)}])
+    history: list[Attempt] = []
+    with pytest.raises(Converged):
+        for _ in range(60):
+            history = session(task, [10.0] * (len(history) + 1))
+    assert len(history) > 5
+    assert len({attempt.candidate.id for attempt in history if attempt.candidate}) == len(history)
+
+
+def test_what_gained_is_tried_again_at_once() -> None:
+    history = session(shipped("exp"), [10.0, 10.0, 7.0, 5.0])
+    assert [attempt.proposal.move for attempt in history] == ["draft", "double-buffer", "larger-tile", "larger-tile"]
+    assert history[3].proposal.parent_id == "a3"
+
+
+def test_a_wrong_kernel_is_never_the_parent() -> None:
+    history = session(shipped("exp"), [10.0, None, 8.0, 7.0])
+    assert [attempt.proposal.parent_id for attempt in history] == [None, "a1", "a1", "a3"]
+
+
+def test_a_first_kernel_that_fails_is_left_by_moves() -> None:
+    history = session(shipped("exp"), [None, 9.0])
+    assert history[1].proposal.move != "draft"
+    assert history[1].promoted
+
+
+def test_the_answer_depends_on_state_and_seed_alone() -> None:
+    task, other = shipped("sigmoid"), shipped("exp")
+    moves = evidence_of(session(other, [10.0, 6.0, 5.0, 5.5]), other)
+    runs = [[a.proposal for a in session(task, [10.0, 5.0, 5.0, 5.0], moves, seed)] for seed in (3, 3)]
+    assert runs[0] == runs[1]
+
+
+def test_a_proven_path_is_taken_over_in_one_attempt() -> None:
+    other, task = shipped("rms_norm"), shipped("layer_norm")
+    learned = session(other, [10.0, 6.0, 4.0, 3.0, 2.9, 3.1])
+    moves = evidence_of(learned, other)
+    proposal = session(task, [10.0, 2.0], moves)[1].proposal
+    best = learned[4].proposal.plan
+    assert proposal.move == "transfer:rms_norm"
+    assert {name: proposal.plan[name] for name in ("buffers", "tile")} == {
+        name: best[name] for name in ("buffers", "tile")
+    }
+    assert set(proposal.used) == {"x-rms_norm-a2", "x-rms_norm-a3", "x-rms_norm-a4", "x-rms_norm-a5"}
+    assert "3.45x on rms_norm" in proposal.thought
+
+
+def test_only_what_a_step_improved_is_taken_over() -> None:
+    other = shipped("rms_norm")
+    learned = session(other, [10.0, 6.0, 10.0, 10.0])
+    path = paths(evidence_of(learned, other), shipped("layer_norm"), ("rows",))[0]
+    assert proven_fields(path) == {"buffers": 2}
+
+
+def test_a_transferred_plan_is_made_to_fit() -> None:
+    other, task = shipped("exp"), shipped("apply_adam_w")
+    learned = session(other, [10.0, 6.0, 5.0, 4.0, 3.0])
+    assert learned[-1].proposal.plan["tile"] > 2048
+    transferred = [a for a in session(task, [10.0, 5.0], evidence_of(learned, other)) if "transfer" in a.proposal.move]
+    assert transferred[0].proposal.plan["buffers"] == 2
+    assert transferred[0].proposal.source is not None
+
+
+def test_what_was_proven_useless_elsewhere_waits() -> None:
+    other, task = shipped("exp"), shipped("sigmoid")
+    words = traits(capture_graph(other), dtypes(other))
+    plan = first_kernel(other)[1].to_plan()
+    useless = tuple(
+        MoveEvidence(f"x{k}", "x", "exp", words, "double-buffer", plan, plan, True, True, 1.0, 1.0, 1.0, "", False)
+        for k in range(4)
+    )
+    tried = [a.proposal.move for a in session(task, [10.0] * 5, useless)]
+    assert tried == ["draft", "larger-tile", "reuse-buffers", "aligned-copy", "double-buffer"]
+
+
+def test_times_of_other_hardware_say_only_whether_it_works() -> None:
+    slow = MoveEvidence("x", "p", "exp", (), "larger-tile", {}, {}, True, False, 0.2, 0.2, 0.2, "", False)
+    belief = Belief("larger-tile", 0.1)
+    before = belief.expected_gain
+    belief.add(slow, 1.0)
+    assert belief.expected_gain > before
+    assert belief.weight == 0.0
+
+
+def test_shuffled_outcomes_are_survived() -> None:
+    other, task = shipped("rms_norm"), shipped("softmax")
+    moves = evidence_of(session(other, [10.0, 6.0, 4.0, 3.0, 2.9, 3.1]), other)
+    shuffled = tuple(
+        replace(item, step_ratio=donor.step_ratio, speedup=donor.speedup, works=donor.works, promoted=donor.promoted)
+        for item, donor in zip(moves, moves[::-1], strict=True)
+    )
+    assert len(session(task, [10.0, 9.0, 9.0, 8.0, 8.0, 8.0], shuffled)) == 6
+
+
+def test_evidence_with_foreign_plans_is_survived() -> None:
+    task = shipped("exp")
+    strange = MoveEvidence(
+        "x", None, "other", ("rows",), "edit", {}, {"tile": "wide"}, True, True, 3.0, 3.0, 3.0, "", True
+    )
+    assert session(task, [10.0, 9.0], (strange,))[1].proposal.source is not None
+
+
+def test_a_reference_that_cannot_be_captured_is_said_once() -> None:
+    task = small_task("return np.sort(x)", [{"x": (4, 8)}])
+    state = state_of(task)
+    proposal = SearchProposer().propose(state)
+    assert proposal.source is None
+    assert "np.sort is not supported yet" in proposal.reason
+    with pytest.raises(Converged):
+        SearchProposer().propose(state_of(task, (attempted(state, proposal, None),)))
+
+
+def test_the_default_order_names_every_move_once() -> None:
+    assert len(set(ORDER)) == len(MOVES)
+    gains = [prior_gain(at, len(ORDER)) for at in range(len(ORDER))]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_similarity_looks_at_structure_not_at_dtypes() -> None:
+    assert similarity(("rows", "sum", "dtype:float16"), ("rows", "sum", "dtype:float32")) == 1.0
+    assert similarity(("rows", "sum"), ("rows", "amax")) == pytest.approx(1 / 3)
+
+
+def test_the_search_goes_on_from_its_own_best_when_somebody_elses_kernel_leads() -> None:
+    task = shipped("exp")
+    history = tuple(session(task, [10.0, 8.0]))
+    state = state_of(task, history)
+    foreign = replace(
+        history[1], id="tell", proposal=Proposal("// by hand", "edit"), candidate=Candidate.of("// by hand")
+    )
+    proposal = SearchProposer().propose(replace(state, incumbent=foreign))
+    assert proposal.parent_id == "a2"
+    assert proposal.source != emit(task, capture_graph(task), first_kernel(task)[1])
