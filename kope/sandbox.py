@@ -105,9 +105,10 @@ def run(
     command = [_program(argv[0], workdir), *argv[1:]]
     skipped = [*without, *_refused]
     done, answer = _launch(command, workdir, limits, readable, writable, env, stdin, pass_fds, profile, skipped)
-    if answer.failed_step == "filesystem" and "mounts" not in skipped:
-        # Some containers allow namespaces and then not these mounts; Landlock alone holds there.
-        _refused.append("mounts")
+    layer = _LAYER_OF_STEP.get(answer.failed_step)
+    if layer and layer not in skipped:
+        # Some containers allow namespaces and then not what is done in them; the other layers hold there.
+        _refused.append(layer)
         return run(
             argv, workdir=workdir, limits=limits, readable=readable, writable=writable, env=env, stdin=stdin,
             pass_fds=pass_fds, profile=profile, without=without,
@@ -127,6 +128,8 @@ def run(
 
 
 _refused: list[str] = []
+"""Layers this machine was found to refuse halfway."""
+_LAYER_OF_STEP = {"namespaces": "user", "filesystem": "mounts"}
 _STOP_GRACE_S = 1.5
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _START = "import sys; sys.path.append(sys.argv[1]); from kope.confine.launch import main; main()"

@@ -28,9 +28,8 @@ def _ranges(name: str) -> list[tuple[int, int]]:
     return [(int(first), int(count)) for first, _, count in words]
 
 
-def map_self() -> None:
-    """Map the caller's own ids into its new user namespace, for an ordinary user."""
-    uid, gid = os.geteuid(), os.getegid()
+def map_self(uid: int, gid: int) -> None:
+    """Map an ordinary user's ids, as they were outside, into the new user namespace. Raises OSError."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as target:
             target.write(text)

@@ -6,6 +6,7 @@ A layer that the machine refuses is left out and not reported as active.
 
 from __future__ import annotations
 
+import errno
 import marshal
 import os
 import select
@@ -25,7 +26,11 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGTERM])
     report = Report(spec.report_fd)
     spare = identity.spare_id() if os.geteuid() == 0 else 0
-    spaces = _enter(spec)
+    try:
+        spaces = _enter(spec)
+    except OSError as failed:  # half entered: there is no way back, the parent starts anew without
+        report.failed("namespaces", failed)
+        os._exit(_FAILED)
     kernel.die_with_parent()
     if os.getppid() != spec.parent:
         os._exit(_FAILED)
@@ -51,13 +56,15 @@ def _enter(spec: Spec) -> str:
 
 
 def _enter_as_user() -> bool:
-    mapper = identity.Mapper() if os.geteuid() == 0 else None
+    uid, gid = os.geteuid(), os.getegid()
+    mapper = identity.Mapper() if uid == 0 else None
     entered = _unshare(_SPACES | kernel.CLONE_NEWUSER)
-    if mapper and not mapper.finish(entered=entered):
-        if entered:  # there is no way back out of the namespace
-            os._exit(_FAILED)
-    elif entered and not mapper:
-        identity.map_self()
+    if mapper:
+        mapped = mapper.finish(entered=entered)
+        if entered and not mapped:
+            raise PermissionError(errno.EPERM, "ids cannot be mapped")
+    elif entered:
+        identity.map_self(uid, gid)
     return entered
 
 
