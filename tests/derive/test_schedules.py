@@ -1,4 +1,4 @@
-"""Every schedule that moves can reach: its kernel computes the reference, its registers clash nowhere, its buffers fit."""
+"""Every schedule that moves can reach: its kernel computes the reference, its registers do not clash, it fits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXTRA = {
     "masks": "y = np.where(x > 0.5, x * 2.0, np.where(x < -0.5, 0.0 - x, x))\nreturn y * (x >= 0.0)",
     "a stable softplus": "return x * np.tanh(np.logaddexp(0.0, x))",
     "log of one plus exp": "return x * np.tanh(np.log(1.0 + np.exp(x)))",
-    "two reductions at once": "s = x.sum(axis=-1, keepdims=True)\nm = x.max(axis=-1, keepdims=True)\nreturn (x - m) * s",
+    "two reductions at once": "s = x.sum(axis=-1, keepdims=1)\nm = x.max(axis=-1, keepdims=1)\nreturn (x - m) * s",
     "a variance": "return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-3)",
     "row minus whole": "m = x.max(axis=-1, keepdims=True)\nreturn np.exp(0.5 - (m - x))",
 }
