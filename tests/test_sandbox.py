@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kope import process, sandbox
+from kope import sandbox
 from kope.errors import SandboxError, ToolMissing
 from kope.sandbox import Limits
 
@@ -298,7 +298,7 @@ def test_no_network_not_even_to_this_machine(tmp_path: Path, tier: tuple[str, ..
         port = server.getsockname()[1]
         done = python(NETWORK.replace("PORT", str(port)), tmp_path, without=tier)
         assert done.stdout == "refused\nrefused\n", done.stderr
-        if "mounts" in tier or "root" in tier:
+        if not {"network", "filesystem"} <= set(done.layers):
             return  # there the filter is what stands in for the namespace
         without_filter = python(NETWORK.replace("PORT", str(port)), tmp_path, without=(*tier, "filter"))
         assert without_filter.stdout.startswith("refused\n"), without_filter.stderr
@@ -475,9 +475,3 @@ def test_paths_through_links_are_shown(tmp_path: Path) -> None:
     workdir.mkdir()
     done = python(f"print(open({str(tmp_path / 'alias' / 'data')!r}).read())", workdir, readable=[tmp_path / "alias"])
     assert (done.returncode, done.stdout) == (0, "seen\n")
-
-
-def test_nothing_is_left_of_a_process_run_directly() -> None:
-    done = process.run(["sh", "-c", "sleep 600 & echo $!"], timeout_s=5.0)
-    left = int(done.stdout)
-    wait_until(lambda: not Path(f"/proc/{left}").exists() or "Z" in Path(f"/proc/{left}/stat").read_text())

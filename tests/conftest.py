@@ -1,0 +1,71 @@
+"""Which tests run: slow ones on demand or a seeded tenth, those that need PyTorch where it is installed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from kope import process
+
+# The same examples everywhere and nothing kept between runs: a test that fails fails for everybody.
+hypothesis.settings.register_profile("kope", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("kope")
+
+ROOT = Path(__file__).parents[1]
+SAMPLE = 10
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that choose tests."""
+    group = parser.getgroup("kope")
+    group.addoption("--slow", action="store_true", help="run the slow tests too")
+    group.addoption("--slow-sample", action="store_true", help="run a tenth of the slow tests, chosen by --slow-seed")
+    group.addoption("--slow-seed", default="", help="seed of the sample; default: the commit")
+    group.addoption("--everything", action="store_true", help="an extra that is not installed is a failure")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Show how to choose the same sample again."""
+    return f"slow sample: --slow-seed={_seed(config)}" if config.getoption("--slow-sample") else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what was not asked for."""
+    has_torch = importlib.util.find_spec("torch") is not None
+    for item in items:
+        if item.get_closest_marker("slow") and not _runs(config, item):
+            item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+        if item.get_closest_marker("torch") and not has_torch and not config.getoption("--everything"):
+            item.add_marker(pytest.mark.skip(reason="needs PyTorch: pip install 'kope[torch]'"))
+
+
+def _runs(config: pytest.Config, item: pytest.Item) -> bool:
+    if config.getoption("--slow"):
+        return True
+    if not config.getoption("--slow-sample"):
+        return False
+    digest = hashlib.sha256(f"{_seed(config)} {item.nodeid}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") % SAMPLE == 0
+
+
+def _seed(config: pytest.Config) -> str:
+    given = str(config.getoption("--slow-seed"))
+    if given:
+        return given
+    head = process.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, timeout_s=20.0)
+    return head.stdout.strip() or "0"
+
+
+@pytest.fixture(scope="session")
+def twin_cache() -> Path:
+    """Return a folder for the twin's build products that outlives the run: building its runtime takes half a minute.
+
+    Everything in it is addressed by content and made under a lock, so parallel runs share it.
+    """
+    folder = ROOT / ".pytest_cache" / "twin"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
