@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kope.target.twin import TwinTarget
 from kope.target.twin.build import TwinBuilder
 from kope.target.twin.cache import BuildCache
 from kope.target.twin.compiler import find_compiler
@@ -34,3 +35,11 @@ def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> BuildCache:
 @pytest.fixture(scope="session")
 def tiny(tiny_root: Path, tiny_cache: BuildCache) -> TwinBuilder:
     return TwinBuilder(find_compiler(), tiny_cache, root=tiny_root)
+
+
+@pytest.fixture(scope="session")
+def twin(twin_cache: Path) -> TwinTarget:
+    """The real twin of a 910B2."""
+    target = TwinTarget(twin_cache)
+    target.prepare()
+    return target

@@ -6,8 +6,10 @@ Text checks are `source`'s, symbol checks `symbols`', reading compiler output `c
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -23,7 +25,7 @@ from kope.target.twin.compiler import Compiler, machine_flags
 
 Progress = Callable[[str], None]
 
-_FORMAT = "1"
+_FORMAT = "2"
 """Counts changes to how things are built that no flag or source file shows."""
 _COMMON_FLAGS = ("-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fdiagnostics-color=never")
 _RUNTIME_FLAGS = (*_COMMON_FLAGS, "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-g1")
@@ -34,6 +36,11 @@ _FAMILY_FLAGS: Mapping[str, tuple[str, ...]] = {
 }
 _SOURCES = (".h", ".hpp", ".cpp", ".inc")
 
+_EMPTY = """\
+#include "kernel_operator.h"
+#include "kope_candidate.h"
+extern "C" int kope_entry(const KopeCall*) { return 1; }
+"""
 _COMPILE_LIMITS = sandbox.Limits(wall_s=120.0, memory_bytes=2 << 30, file_bytes=256 << 20, output_bytes=1 << 18)
 _RUNTIME_LIMITS = sandbox.Limits(wall_s=1800.0, memory_bytes=3 << 30, file_bytes=1 << 30)
 
@@ -44,11 +51,6 @@ class Runtime:
 
     folder: Path
     owned: frozenset[str]
-
-    @property
-    def objects(self) -> tuple[Path, ...]:
-        """What a candidate is linked with, harness first."""
-        return (*sorted(self.folder.glob("harness-*.o")), self.folder / "runtime.o")
 
 
 class TwinBuilder:
@@ -129,19 +131,25 @@ class TwinBuilder:
     def _build_runtime(self, folder: Path) -> None:
         self._progress(f"building the twin's runtime with {self.compiler.label} (once per machine)")
         sources = [*sorted((self._root / "src").glob("*.cpp")), *sorted((self._root / "harness").glob("*.cpp"))]
-        for index, path in enumerate(sources):
-            self._progress(f"  {index + 1}/{len(sources)} {path.name}")
-            prefix = "harness-" if path.parent.name == "harness" else "runtime-"
-            argv = [*self.compile_argv(_RUNTIME_FLAGS), "-c", str(path), "-o", str(folder / f"{prefix}{path.stem}.o")]
-            self._must(argv, folder)
-        self._archive(folder)
+        total = len(sources) + 1
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+            for done, name in enumerate(pool.map(lambda path: self._compile(path, folder), sources), 1):
+                self._progress(f"  {done}/{total} {name}")
+        self._join(folder)
+        self._try_out(folder)
+        self._progress(f"  {total}/{total} linked")
+
+    def _compile(self, path: Path, folder: Path) -> str:
+        kind = "harness" if path.parent.name == "harness" else "runtime"
+        self._must([*self.runtime_argv(), "-c", str(path), "-o", str(folder / f"{kind}-{path.stem}.o")], folder)
+        return path.name
 
     def confined(self, argv: Sequence[str], workdir: Path, limits: sandbox.Limits) -> sandbox.Finished:
         """Run the compiler or linker in the sandbox: it reads shipped headers and the runtime, it writes workdir."""
         readable = [self._root, self._candidate_include, self._cache.root]
         env = {}
         if self.compiler.packaged:
-            readable += sandbox.python_paths()
+            readable.append(Path(self.compiler.argv[0]).parent)
             env = {"ZIG_GLOBAL_CACHE_DIR": str(self.zig_cache), "ZIG_LOCAL_CACHE_DIR": str(self.zig_cache)}
         writable = [self.zig_cache] if self.compiler.packaged else []
         return sandbox.run(argv, workdir=workdir, limits=limits, readable=readable, writable=writable, env=env)
@@ -153,15 +161,11 @@ class TwinBuilder:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def compile_argv(self, flags: Sequence[str]) -> list[str]:
-        """Return the compiler call up to its inputs."""
-        includes = [
-            str(self._root / "include"),
-            str(self._root / "src"),
-            str(self._root / "harness"),
-            str(self._candidate_include),
-        ]
-        return [*self.compiler.argv, *flags, *_FAMILY_FLAGS[self.compiler.family], *(f"-I{path}" for path in includes)]
+    def runtime_argv(self) -> list[str]:
+        """Return the call that compiles a file of runtime or harness, up to its input."""
+        folders = [self._root / "include", self._root / "src", self._root / "harness", self._candidate_include]
+        flags = [*_RUNTIME_FLAGS, *_FAMILY_FLAGS[self.compiler.family]]
+        return [*self.compiler.argv, *flags, *(f"-I{folder}" for folder in folders)]
 
     def candidate_argv(self, *, preprocess: bool = False) -> list[str]:
         """Return the command that compiles a candidate in its own folder."""
@@ -170,13 +174,23 @@ class TwinBuilder:
         last = ["-E"] if preprocess else ["-c"]
         return [*self.compiler.argv, *flags, *includes, *last, "-x", "c++", source.SOURCE_NAME]
 
-    def link_argv(self) -> list[str]:
-        """Return the command that links a candidate's object in its own folder."""
-        wrapped = [f"-Wl,--wrap={name}" for name in symbols.WRAPPED]
-        objects = [str(path) for path in self.runtime.objects]
-        return [*self.compiler.argv, "candidate.o", *objects, *wrapped, "-Wl,-s", "-pthread", "-o", "candidate"]
+    def link_argv(self, runtime: Path) -> list[str]:
+        """Return the command that links a candidate's object in its own folder.
 
-    def _archive(self, folder: Path) -> None:
+        The runtime comes first: of an inline function that both hold, its own compilation is kept.
+        """
+        objects = [*sorted(runtime.glob("harness-*.o")), runtime / "runtime.o"]
+        wrapped = [f"-Wl,--wrap={name}" for name in symbols.WRAPPED]
+        return [*self.compiler.argv, *map(str, objects), "candidate.o", *wrapped, "-Wl,-s", "-o", "candidate"]
+
+    def _try_out(self, runtime: Path) -> None:
+        """Build a candidate that does nothing: proves the runtime, and lets the packaged compiler fill its cache."""
+        with self._cache.scratch() as folder:
+            (folder / source.SOURCE_NAME).write_text(_EMPTY, "utf-8")
+            self._must([*self.candidate_argv(), "-o", "candidate.o"], folder)
+            self._must(self.link_argv(runtime), folder)
+
+    def _join(self, folder: Path) -> None:
         """Join the runtime's objects; a relocatable link needs no `ar`, which the packaged compiler lacks."""
         objects = sorted(folder.glob("runtime-*.o"))
         self._must(
@@ -217,7 +231,7 @@ class _Compilation:
         if not self._step([*self._builder.candidate_argv(), "-o", "candidate.o"]):
             return self
         self.diagnostics = symbols.findings(symbols.read(self._work / "candidate.o"), self._builder.runtime.owned)
-        if not self.diagnostics and self._step(self._builder.link_argv()):
+        if not self.diagnostics and self._step(self._builder.link_argv(self._builder.runtime.folder)):
             self.executable = self._work / "candidate"
         return self
 

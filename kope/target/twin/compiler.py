@@ -9,9 +9,10 @@ import importlib.util
 import platform
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from kope import process
 from kope.errors import ToolError, ToolMissing
@@ -103,15 +104,17 @@ def _identify(path: str, text: str) -> Compiler | None:
 
 
 def _packaged() -> Compiler:
-    if importlib.util.find_spec("ziglang") is None:
+    found = importlib.util.find_spec("ziglang")
+    if found is None or not found.submodule_search_locations:
         raise ToolMissing("the packaged compiler (ziglang) is not installed: pip install 'kope[compiler]'")
-    from importlib.metadata import PackageNotFoundError, version
-
+    program = Path(found.submodule_search_locations[0]) / "zig"
+    if not program.exists():
+        raise ToolMissing(f"{program} is missing: pip install --force-reinstall ziglang", (str(program),))
     try:
         number = version("ziglang")
     except PackageNotFoundError:
-        number = "unknown"
-    return Compiler((sys.executable, "-m", "ziglang", "c++"), "clang", number, packaged=True)
+        number = "of unknown version"
+    return Compiler((str(program), "c++"), "clang", number, packaged=True)
 
 
 def machine_flags() -> str:

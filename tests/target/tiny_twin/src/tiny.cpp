@@ -121,12 +121,16 @@ void* __real_memset(void*, int, size_t);
 void* __real_memmove(void*, const void*, size_t);
 int __real_memcmp(const void*, const void*, size_t);
 void* __real_malloc(size_t);
+void* __real_calloc(size_t, size_t);
+void* __real_realloc(void*, size_t);
 float __real_expf(float);
 void* __wrap_memcpy(void* to, const void* from, size_t bytes) { return __real_memcpy(to, from, bytes); }
 void* __wrap_memset(void* to, int value, size_t bytes) { return __real_memset(to, value, bytes); }
 void* __wrap_memmove(void* to, const void* from, size_t bytes) { return __real_memmove(to, from, bytes); }
 int __wrap_memcmp(const void* a, const void* b, size_t bytes) { return __real_memcmp(a, b, bytes); }
 void* __wrap_malloc(size_t bytes) { return __real_malloc(bytes); }
+void* __wrap_calloc(size_t count, size_t bytes) { return __real_calloc(count, bytes); }
+void* __wrap_realloc(void* block, size_t bytes) { return __real_realloc(block, bytes); }
 float __wrap_expf(float x) { return __real_expf(x); }
 void* __wrap__Znwm(size_t bytes) { return __real_malloc(bytes); }
 void* __wrap__Znam(size_t bytes) { return __real_malloc(bytes); }
