@@ -142,7 +142,7 @@ class TaskResult:
 
 def iterate(task: Task, standing: Standing, parts: Parts, watcher: Watcher) -> Attempt:
     """Run one step of the method and record it. Raises Converged when the proposer has nothing left to try."""
-    state = _state(task, standing, parts)
+    state = state_of(task, standing, parts)
     state = replace(state, recall=parts.memory.recall(state))
     prompt = parts.assemble(state) if parts.assemble is not None else None
     proposal = parts.proposer.propose(replace(state, prompt=prompt.text if prompt is not None else None))
@@ -155,11 +155,15 @@ def iterate(task: Task, standing: Standing, parts: Parts, watcher: Watcher) -> A
     return attempt
 
 
-def try_proposal(state: State, proposal: Proposal, parts: Parts) -> Attempt:
-    """Judge a proposal and say what its outcome means; nothing is recorded."""
+def try_proposal(state: State, proposal: Proposal, parts: Parts, *, parent: Attempt | None = None) -> Attempt:
+    """Judge a proposal and say what its outcome means; nothing is recorded.
+
+    parent: the attempt it starts from, for one that the state does not hold.
+    """
     candidate = Candidate.of(proposal.source) if proposal.source is not None else None
     outcome, repeated = _outcome(state, proposal, candidate, parts)
-    speedup, step_ratio, promoted = appraise(state, proposal, outcome)
+    parent = parent or _parent(state, proposal.parent_id)
+    speedup, step_ratio, promoted = appraise(state, outcome, parent)
     session_id = parts.memory.session_id
     return Attempt(
         id=attempt_id(session_id, state.task.name, state.iteration),
@@ -180,7 +184,8 @@ def try_proposal(state: State, proposal: Proposal, parts: Parts) -> Attempt:
     )
 
 
-def _state(task: Task, standing: Standing, parts: Parts) -> State:
+def state_of(task: Task, standing: Standing, parts: Parts) -> State:
+    """Return the state the next step starts from, nothing recalled yet."""
     history = standing.history
     return State(
         task=task,
@@ -273,7 +278,7 @@ def since_promotion(history: Sequence[Attempt]) -> int:
 # --- what an outcome means ------------------------------------------------------------------------------------------
 
 
-def appraise(state: State, proposal: Proposal, outcome: Outcome) -> tuple[float | None, float, bool]:
+def appraise(state: State, outcome: Outcome, parent: Attempt | None) -> tuple[float | None, float, bool]:
     """Return (speedup, step ratio, promoted) of an outcome; see Attempt for their meaning.
 
     The first verified attempt is its own baseline. Only a verified one can be promoted.
@@ -287,7 +292,7 @@ def appraise(state: State, proposal: Proposal, outcome: Outcome) -> tuple[float 
     else:
         speedup = 1.0 if verified and times else None
     promoted = verified and is_better(times, _times(state.incumbent))
-    return speedup, _step_ratio(speedup, _parent(state, proposal.parent_id)), promoted
+    return speedup, _step_ratio(speedup, parent), promoted
 
 
 def _step_ratio(speedup: float | None, parent: Attempt | None) -> float:

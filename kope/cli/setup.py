@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,20 +31,16 @@ def the_task(settings: Settings, name: str) -> Task:
 
 def case_library(settings: Settings) -> CaseLibrary:
     """Return where inputs and reference outputs come from."""
-    from kope.evaluate import CaseLibrary, ReferenceRunner
+    from kope.wiring import case_library
 
-    return CaseLibrary(settings.cache / "cases", ReferenceRunner())
+    return case_library(settings)
 
 
 def evaluator(settings: Settings, *, seed: int = 0) -> TaskEvaluator:
     """Return an evaluator on the target of the settings. Raises ConfigError for a target that cannot be used."""
-    from kope.evaluate import TaskEvaluator
-    from kope.target.twin.target import TwinTarget
+    from kope import wiring
 
-    if settings.target != "twin":
-        raise ConfigError(f"target {settings.target!r} is not supported yet; use --target twin")
-    target = TwinTarget(settings.cache / "twin", chip=settings.chip, compiler=settings.compiler, jobs=settings.jobs)
-    return TaskEvaluator(target, case_library(settings), jobs=settings.jobs, seed=seed)
+    return wiring.evaluator(settings, seed=seed)
 
 
 def read_candidate(file: Path) -> Candidate:
@@ -58,3 +55,8 @@ def read_candidate(file: Path) -> Candidate:
         raise ConfigError(f"{name}: not UTF-8 at byte {error.start}; save the source as UTF-8") from error
     except OSError as error:
         raise ConfigError(f"{name}: {error.strerror}; give the file that holds the source") from error
+
+
+def db_words(settings: Settings) -> str:
+    """Return the words a command needs to work on the same database, "" for the one it would take anyway."""
+    return f" --db {shlex.quote(str(settings.db))}" if settings.origins["db"].kind == "flag" else ""

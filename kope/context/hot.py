@@ -46,8 +46,10 @@ def times_text(outcome: Outcome) -> str:
     timed = [case for case in outcome.cases if case.duration_us]
     times = outcome.times_us
     word = "modelled" if outcome.time_kind is TimeKind.MODELLED else "measured"
-    rows = [f"{case.case_id}: {times[case.case_id]:.2f} us {word}{_where(case, times)}" for case in
-            sorted(timed, key=lambda case: _share(case, times))]
+    rows = [
+        f"{case.case_id}: {times[case.case_id]:.2f} us {word}{_where(case, times)}"
+        for case in sorted(timed, key=lambda case: _share(case, times))
+    ]
     return "\n".join(rows) or "not timed"
 
 

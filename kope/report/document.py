@@ -5,7 +5,6 @@ Drawing them for a terminal is table's business.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from kope.model import Attempt, Diagnostic, Fingerprint, TimeKind
@@ -63,19 +62,6 @@ def fingerprint_document(fingerprint: Fingerprint) -> dict[str, str]:
         "hardware": fingerprint.hardware,
         "toolchain": fingerprint.toolchain,
         "evaluator": fingerprint.evaluator,
-    }
-
-
-def task_document(
-    name: str, digest: str, attempts: Sequence[Attempt], baseline: Attempt | None, incumbent: Attempt | None
-) -> dict[str, Any]:
-    """Return a task with its attempts, the baseline its speedups are against, and the best verified attempt."""
-    return {
-        "task": name,
-        "digest": digest,
-        "baseline": attempt_document(baseline) if baseline is not None else None,
-        "best": attempt_document(incumbent) if incumbent is not None else None,
-        "attempts": [attempt_document(attempt) for attempt in attempts],
     }
 
 

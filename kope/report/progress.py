@@ -27,6 +27,17 @@ _STOPPED = {
 class Silent:
     """Says nothing."""
 
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
+        """Nothing."""
+
     def begin(self, task: Task, session_id: str, earlier: Sequence[Attempt]) -> None:
         """Nothing."""
 
@@ -57,6 +68,13 @@ class Lines:
     ) -> None:
         if self._status is not None:
             self._status.stop()
+
+    def note(self, text: str) -> None:
+        """Say what slow one-time step is going on."""
+        if self._status is not None:
+            self._status.update(text)
+        else:
+            self._say(text)
 
     def begin(self, task: Task, session_id: str, earlier: Sequence[Attempt]) -> None:
         """Say which task starts, and what an interrupted run already did."""

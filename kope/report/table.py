@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from kope.model import Attempt, Task
+from kope.model import Attempt
 from kope.objective import bound_share, typical_us
 from kope.report.document import time_label
 
@@ -48,9 +48,8 @@ def cells(attempt: Attempt, case_count: int) -> tuple[str, ...]:
     )
 
 
-def attempts_table(task: Task | str, case_count: int, attempts: Sequence[Attempt]) -> Table:
+def attempts_table(name: str, case_count: int, attempts: Sequence[Attempt]) -> Table:
     """Return the table of a task's attempts; its title says what its times are and what speedups are against."""
-    name = task if isinstance(task, str) else task.name
     label = time_label(attempts[0].outcome.time_kind, attempts[0].fingerprint.hardware) if attempts else "no attempts"
     table = Table(
         title=f"{name}: times {label}, geometric mean over cases; speedup over the first verified kernel",

@@ -55,7 +55,9 @@ def task() -> Task:
     )
 
 
-def attempt(iteration: int, outcome: Outcome, *, move: str = "edit", source: str = "// kernel\n", **more: object) -> Attempt:
+def attempt(
+    iteration: int, outcome: Outcome, *, move: str = "edit", source: str = "// kernel\n", **more: object
+) -> Attempt:
     return Attempt(
         id=f"attempt{iteration:02d}",
         session_id="s1",
@@ -125,7 +127,9 @@ def recall() -> Recall:
     failed = experience(
         "e3tiles", "tile-length", works=False, label="negative", speedup=0.0, step_ratio=0.0, stage=Stage.RUN
     )
-    fact = experience("e4fact", "", kind="fact", attempt_id=None, speedup=None, title="UB", text="UB is 192 KB", label="")
+    fact = experience(
+        "e4fact", "", kind="fact", attempt_id=None, speedup=None, title="UB", text="UB is 192 KB", label=""
+    )
     return Recall(
         items=(
             Recalled(buffered, 0.9, "same traits, mte2-bound"),

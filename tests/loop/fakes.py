@@ -121,7 +121,9 @@ class Script:
             raise Converged
         source = self.sources[state.iteration - 1]
         parent = state.incumbent.id if state.incumbent is not None else None
-        return Proposal(source, f"move-{state.iteration}", parent_id=parent, tokens=100, reason="" if source else "mute")
+        return Proposal(
+            source, f"move-{state.iteration}", parent_id=parent, tokens=100, reason="" if source else "mute"
+        )
 
 
 def marked(time_us: float, words: str = "", text: str = "") -> str:

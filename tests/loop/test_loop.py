@@ -40,7 +40,9 @@ def run(sources: Sequence[str | None], memory: ListMemory | None = None, limits:
 
 
 def facts(attempts: Sequence[Attempt]) -> list[tuple[object, ...]]:
-    return [(a.id, a.proposal.move, a.outcome.verdict, a.speedup, a.step_ratio, a.promoted, a.repeated) for a in attempts]
+    return [
+        (a.id, a.proposal.move, a.outcome.verdict, a.speedup, a.step_ratio, a.promoted, a.repeated) for a in attempts
+    ]
 
 
 def test_first_verified_kernel_is_the_baseline_and_faster_ones_are_promoted() -> None:
@@ -87,10 +89,8 @@ def test_child_of_a_failure_has_step_ratio_one() -> None:
     parts = parts_of([marked(1, "fail=crash")])
     (result,) = optimize([task], parts, NO_LIMIT, Quiet())
     assert isinstance(parts.proposer, Script)
-    state = parts.proposer.states[-1]
-    proposal = parts.proposer.propose(parts.proposer.states[0])
-    child = type(proposal)("x", "edit", parent_id=result.standing.history[0].id)
-    assert appraise(state, child, good) == (None, 1.0, False)
+    failed = result.standing.history[0]
+    assert appraise(parts.proposer.states[-1], good, failed) == (None, 1.0, False)
 
 
 def test_same_source_is_not_run_again_but_recorded() -> None:

@@ -1,0 +1,124 @@
+"""`kope optimize`: run the loop on one or several tasks, show progress, and say what came of it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kope.cli import options
+from kope.cli.output import print_json, print_rich, say
+from kope.cli.setup import db_words, the_task
+
+if TYPE_CHECKING:
+    from kope.config import Settings
+    from kope.loop import Limits, TaskResult
+    from kope.model import Task
+    from kope.report.summary import Finished
+    from kope.wiring import Plan
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    example = "Example: kope optimize rms_norm --iterations 12 --memory on"
+    app.command("optimize", epilog=example)(optimize)
+
+
+def seconds(text: str | None) -> float | None:
+    """Return a duration such as "90", "10m" or "1.5h" in seconds. Raises BadParameter."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    if found is None or float(found[1]) == 0:
+        raise typer.BadParameter(f"{text!r} is no duration; write for example 90s, 10m or 1.5h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def optimize(
+    tasks: Annotated[list[str], typer.Argument(metavar="TASK...", help="Folders, or names on the task path.")],
+    target: options.TargetOption = None,
+    chip: options.ChipOption = None,
+    compiler: options.CompilerOption = None,
+    proposer: Annotated[str, typer.Option(help="What writes candidates: search, llm or command.")] = "search",
+    model: Annotated[str | None, typer.Option(help="Model of the proposer llm or command.")] = None,
+    command: Annotated[str | None, typer.Option(help="Program of the proposer command, as one command line.")] = None,
+    iterations: Annotated[int, typer.Option("--iterations", "-n", min=1, help="Attempts per task at most.")] = 24,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Stop a task after this many attempts in a row without a better kernel.")
+    ] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Stop the session at this many tokens.")] = None,
+    time: Annotated[str | None, typer.Option(help="Stop the session after this time, for example 10m.")] = None,
+    jobs: options.JobsOption = None,
+    seed: Annotated[int, typer.Option(min=0, help="Breaks ties among moves; same seed, same attempts.")] = 0,
+    context: Annotated[
+        str | None, typer.Option(help="What a prompt holds besides the task: active or none. Not with search.")
+    ] = None,
+    memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
+    window: Annotated[int | None, typer.Option(min=1, help="Tokens of the model's window. Not with search.")] = None,
+    db: options.DbOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Optimize operators: propose, compile, run, verify, time and remember, until a limit is reached.
+
+    Interrupted in any way, the same command goes on where it stopped. A finished session is not repeated: the same
+    command then starts a new one from the best kernel known (with --memory off: from nothing).
+    """
+    from kope import config
+    from kope.loop import Limits
+    from kope.wiring import DEFAULT_WINDOW, Plan
+
+    if proposer == "search" and (context is not None or window is not None or command is not None or model is not None):
+        raise typer.BadParameter("--context, --window, --model and --command are for proposers that send a prompt")
+    if context not in (None, "active", "none"):
+        raise typer.BadParameter(f"--context {context!r} is neither active nor none")
+    settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs, "db": db})
+    plan = Plan(proposer, model, command, memory, context or "active", seed, window or DEFAULT_WINDOW)
+    limits = Limits(iterations, patience, tokens, seconds(time))
+    found = [the_task(settings, name) for name in dict.fromkeys(tasks)]
+    finished = _run(found, plan, limits, settings, quiet=json)
+    if json:
+        print_json(finished.document())
+    else:
+        _print(finished, settings)
+
+
+def _run(tasks: list[Task], plan: Plan, limits: Limits, settings: Settings, *, quiet: bool) -> Finished:
+    """Run a session to its end; whatever ends it before, say how to go on."""
+    from rich.console import Console
+
+    from kope.loop import optimize as run
+    from kope.report.progress import Lines, Silent
+    from kope.report.summary import Finished
+    from kope.wiring import open_session
+
+    results: list[TaskResult] = []
+    with Silent() if quiet else Lines(Console(stderr=True)) as watcher:
+        opened = open_session(tasks, plan, settings, token_limit=limits.tokens, progress=watcher.note)
+        with opened.store:
+            try:
+                results.extend(run(tasks, opened.parts, limits, watcher))
+            except BaseException:
+                say(f"Every finished attempt is kept. To go on: {_this_command()}", to_stderr=True)
+                raise
+            opened.store.end_session(opened.session.id, ", ".join(result.stop.value for result in results))
+    return Finished(opened.session, opened.parts.fingerprint, plan.key(), tuple(results))
+
+
+def _print(finished: Finished, settings: Settings) -> None:
+    from kope.report.summary import best_line, next_line
+    from kope.report.table import attempts_table
+
+    for result in finished.results:
+        if result.standing.history:
+            print_rich(attempts_table(result.task.name, len(result.task.cases), result.standing.history))
+        say(best_line(result))
+    say(next_line([result.task.name for result in finished.results], db_words(settings)))
+
+
+def _this_command() -> str:
+    return shlex.join(["kope", *sys.argv[1:]])

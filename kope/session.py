@@ -1,0 +1,72 @@
+"""One session of the loop in the experience database: where a task stands, what is recalled, what is written.
+
+The loop's `Memory` over a `Store`. What the session may be told of is decided here, by its memory mode.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kope.context import Assembled
+from kope.loop import Standing
+from kope.memory import MemoryMode, Prompt, RecallQuery, Scope, Session, Store
+from kope.model import Attempt, Candidate, Fingerprint, Outcome, Recall, State, Task
+from kope.propose.search import bound_by
+
+
+def settings_key(tasks: Sequence[Task], fingerprint: Fingerprint, **settings: Any) -> str:
+    """Return the key of a session: equal for two runs exactly when resuming one as the other makes sense.
+
+    Limits and the number of jobs are not part of it: they decide how far a run goes, not what its attempts are.
+    """
+    parts = {"tasks": [task.digest for task in tasks], "fingerprint": asdict(fingerprint), **settings}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+class SessionMemory:
+    """A session that reads and writes a store.
+
+    With memory on, a task's baseline and incumbent are the database's: a new session goes on from the best kernel.
+    In every other mode they are the session's own, so that arms of a comparison start alike.
+    """
+
+    def __init__(self, store: Store, session: Session, fingerprint: Fingerprint, scope: Scope) -> None:
+        self.store = store
+        self.session = session
+        self.session_id = session.id
+        self._fingerprint = fingerprint
+        self._scope = scope
+
+    def standing(self, task: Task) -> Standing:
+        """Return where the task stands on this hardware, and make the task known to the database."""
+        self.store.add_task(task)
+        where = None if self._scope.mode is MemoryMode.ON else self.session_id
+        hardware = self._fingerprint.hardware
+        return Standing(
+            baseline=self.store.baseline(task.digest, hardware, session_id=where),
+            incumbent=self.store.incumbent(task.digest, hardware, session_id=where),
+            history=self.store.attempts(session_id=self.session_id, task_digest=task.digest),
+        )
+
+    def recall(self, state: State) -> Recall:
+        """Return the experiences that fit the state, within what this session may be told of."""
+        query = RecallQuery.for_state(state, bottleneck=bound_by(state.incumbent))
+        return self.store.recall(query, self._scope)
+
+    def find_outcome(self, task: Task, candidate: Candidate) -> Outcome | None:
+        """Return what any session found out about the same candidate under an equal fingerprint."""
+        return self.store.find_outcome(candidate.id, task.digest, self._fingerprint)
+
+    def record(self, attempt: Attempt, prompt: Assembled | None) -> None:
+        """Write an attempt with its prompt and what it teaches, in one transaction."""
+        sent = Prompt(prompt.text, prompt.template, prompt.tokens, ledger_rows(prompt)) if prompt is not None else None
+        self.store.record(attempt, bottleneck=bound_by(attempt), prompt=sent)
+
+
+def ledger_rows(prompt: Assembled) -> tuple[Mapping[str, Any], ...]:
+    """Return a prompt's ledger as JSON-able records."""
+    return tuple(asdict(line) for line in prompt.ledger)
