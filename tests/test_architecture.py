@@ -34,7 +34,7 @@ SIDEWAYS = {("model", "errors"), ("objective", "model")}
 
 OWNERS = {
     "subprocess": {"process.py"},
-    "sqlite3": {"memory/"},
+    "sqlite3": {"memory/", "doctor.py"},
     "sqlite_utils": {"memory/"},
     "jinja2": {"render.py"},
     "typer": {"cli/"},

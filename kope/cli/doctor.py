@@ -1,0 +1,51 @@
+"""`kope doctor`: what is installed, what it resolves to, what is missing and how to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from kope.cli import options
+from kope.cli.output import print_json, print_table, say
+
+if TYPE_CHECKING:
+    from kope.doctor import Finding
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor", epilog="Example: kope doctor --json")(doctor)
+
+
+def doctor(
+    db: options.DbOption = None,
+    target: options.TargetOption = None,
+    compiler: options.CompilerOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Show what is installed, what each setting resolves to, what is missing and how to get it."""
+    from kope import config
+    from kope.doctor import examine
+
+    found = examine(config.load({"db": db, "target": target, "compiler": compiler}))
+    if json:
+        print_json(found.document())
+    else:
+        _findings("versions", found.versions)
+        print_table("settings", ("setting", "value", "from"), [(s.name, s.value, s.origin) for s in found.settings])
+        _findings("compilers", found.compilers)
+        _findings("sandbox", found.sandbox)
+        _findings("embedder", [found.embedder])
+        _findings("extras", found.extras)
+        _findings("target ascend (not supported by this version)", found.ascend)
+        for note in found.notes:
+            say(f"note: {note}")
+        say("This machine can optimize kernels." if found.usable else "Something that is needed is missing; see above.")
+    raise typer.Exit(0 if found.usable else 1)
+
+
+def _findings(title: str, findings: Sequence[Finding]) -> None:
+    rows = [("yes" if finding.ok else "no", finding.name, finding.value, finding.remedy) for finding in findings]
+    print_table(title, ("", "what", "found", "to get it"), rows)

@@ -1,0 +1,178 @@
+"""What is installed, what every setting resolves to, what is missing and how to get it.
+
+It looks and starts `--version`, nothing more; it never fails because something is missing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import Any
+
+from kope import __version__, config, resources, sandbox
+from kope.config import Settings
+from kope.errors import KopeError, ToolMissing
+from kope.memory.embedding import INSTALL, find_embedder
+from kope.target.twin import compiler as compilers
+
+CORE = ("typer", "sqlite-utils", "jinja2", "numpy", "scipy", "ml_dtypes", "tokenizers", "rich")
+EXTRAS = {
+    "compiler": ("a C++ compiler for machines without one", ("ziglang",)),
+    "embed": ("other embedding models, bulk embedding", ("sentence_transformers",)),
+    "torch": ("tasks whose reference is PyTorch", ("torch",)),
+    "llm": ("the proposer `llm`", ("httpx2", "tenacity")),
+    "mcp": ("memory and evaluator for other agents", ("mcp",)),
+    "test": ("the tests", ("pytest", "hypothesis", "jsonschema")),
+}
+"""Extra -> what for, and the modules that show it is there."""
+ASCEND_TOOLS = {"bisheng": "compiler", "msprof": "profiler", "npu-smi": "driver"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked for. value: what was found; remedy: how to get it when it was not."""
+
+    name: str
+    ok: bool
+    value: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting, what it resolves to and where that comes from."""
+
+    name: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """All of it, by section."""
+
+    versions: tuple[Finding, ...]
+    settings: tuple[Setting, ...]
+    compilers: tuple[Finding, ...]
+    sandbox: tuple[Finding, ...]
+    embedder: Finding
+    extras: tuple[Finding, ...]
+    ascend: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether kernels can be optimized here: core packages, a compiler, a sandbox."""
+        needed = [*self.versions, *self.compilers[:1], *self.sandbox[:1]]
+        return all(finding.ok for finding in needed)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as schema/doctor.json describes it."""
+        return {"usable": self.usable, **asdict(self)}
+
+
+def examine(settings: Settings) -> Examination:
+    """Look at this machine and installation."""
+    return Examination(
+        versions=_versions(),
+        settings=tuple(_settings(settings)),
+        compilers=_compilers(settings.compiler),
+        sandbox=_sandbox(),
+        embedder=_embedder(),
+        extras=tuple(_extra(name) for name in EXTRAS),
+        ascend=tuple(_tool(name, use) for name, use in ASCEND_TOOLS.items()),
+        notes=tuple(_notes(settings)),
+    )
+
+
+def _versions() -> tuple[Finding, ...]:
+    on_linux = platform.system() == "Linux"
+    own = [
+        Finding("kope", True, __version__),
+        Finding("python", True, f"{platform.python_version()} ({sys.executable})"),
+        Finding(platform.system(), on_linux, platform.release(), "" if on_linux else "KOPE needs Linux"),
+        Finding("sqlite", True, sqlite3.sqlite_version),
+    ]
+    return (*own, *(_package(name) for name in CORE))
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, True, metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Finding(name, False, "not installed", "pip install kope")
+
+
+def _settings(settings: Settings) -> Iterable[Setting]:
+    for name in config.NAMES:
+        value = getattr(settings, name)
+        shown = ":".join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)
+        yield Setting(name, shown, str(settings.origins[name]))
+
+
+def _compilers(choice: str) -> tuple[Finding, ...]:
+    """The one in use first, then every other that was found."""
+    try:
+        used = compilers.find_compiler(choice)
+    except ToolMissing as missing:
+        first = Finding("in use", False, "none", str(missing))
+    else:
+        first = Finding("in use", True, f"{used.label} ({' '.join(used.argv)})")
+    return (first, *(_compiler(name) for name in ("g++", "clang++", "zig")))
+
+
+def _compiler(name: str) -> Finding:
+    try:
+        return Finding(name, True, compilers.find_compiler(name).label)
+    except ToolMissing:
+        remedy = {"g++": "apt install g++", "clang++": "apt install clang", "zig": _pip("compiler")}[name]
+        return Finding(name, False, "not found or too old", remedy)
+
+
+def _sandbox() -> tuple[Finding, ...]:
+    try:
+        found = sandbox.protections()
+    except KopeError as refused:
+        return (Finding("confinement", False, str(refused), "allow namespaces or Landlock, or run as another user"),)
+    return tuple(Finding(entry.name, entry.active, entry.detail, entry.how_to_enable) for entry in found)
+
+
+def _embedder() -> Finding:
+    found = find_embedder()
+    if found is None:
+        return Finding("embedder", False, "none: recall works on words and structure", INSTALL)
+    return Finding("embedder", True, f"{found.name} ({found.dim} dimensions)")
+
+
+def _extra(name: str) -> Finding:
+    use, modules = EXTRAS[name]
+    there = all(importlib.util.find_spec(module) is not None for module in modules)
+    return Finding(name, there, use, "" if there else _pip(name))
+
+
+def _pip(extra: str) -> str:
+    """Return the one command that brings an extra to this installation."""
+    checkout = resources.checkout()
+    if checkout is None:
+        return f"{sys.executable} -m pip install 'kope[{extra}]'"
+    return f"{sys.executable} -m pip install -c {checkout}/constraints.txt -e '{checkout}[{extra}]'"
+
+
+def _tool(name: str, use: str) -> Finding:
+    place = shutil.which(name)
+    if place:
+        return Finding(name, True, place)
+    return Finding(name, False, f"not found ({use})", "install CANN and source its set_env.sh")
+
+
+def _notes(settings: Settings) -> Iterable[str]:
+    for variable, near in config.unknown_variables().items():
+        yield f"{variable} is no setting; did you mean {near}?"
+    if settings.target == "ascend":
+        yield "target ascend is not supported by this version; use --target twin"
