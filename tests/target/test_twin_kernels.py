@@ -80,8 +80,8 @@ def test_times_repeat_exactly_and_stay_above_the_bound(twin: TwinTarget, tmp_pat
         ("tiling{total, per_core, 8192}", "tiling{total, per_core, 256}", 2.0),
         ("InitBuffer(in_, 2,", "InitBuffer(in_, 1,", 1.02),
         (
-            "uint64_t per_core = (total + call->vector_core_count - 1) / call->vector_core_count",
-            "uint64_t per_core = total",
+            "(total + call->vector_core_count - 1) / call->vector_core_count",
+            "total",
             5.0,
         ),
     ],
@@ -122,7 +122,8 @@ def test_raw_access_to_device_memory_is_untimed_work(twin: TwinTarget, tmp_path:
     source = changed(
         kernel("exp"),
         "        count_ = count_ < tiling.per_core",
-        "        count_ += static_cast<uint64_t>(*reinterpret_cast<__gm__ T*>(x));\n        count_ = count_ < tiling.per_core",
+        "        count_ += static_cast<uint64_t>(*reinterpret_cast<__gm__ T*>(x));\n"
+        "        count_ = count_ < tiling.per_core",
     )
     _, (one,) = run(twin, source, [Call([values(100, "float32")], [((100,), "float32")])], tmp_path)
     assert not one.ok and one.duration_us == ()

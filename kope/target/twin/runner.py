@@ -85,7 +85,7 @@ def run_cases(
     ]
     if len(sessions) == 1:
         sessions[0].run()
-    else:
+    elif sessions:
         with ThreadPoolExecutor(len(sessions)) as pool:
             for pending in [pool.submit(session.run) for session in sessions]:
                 pending.result()
