@@ -1,23 +1,22 @@
-"""Runs a benchmark by name: `scripts/bench NAME [ARGUMENT...]`. Each is a module here with `run(arguments)`."""
+"""Runs a benchmark by name: `scripts/bench NAME [ARGUMENT...]`. Each is a program of its own in this folder."""
 
 from __future__ import annotations
 
 import ast
-import importlib
+import runpy
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NO_BENCHMARK = {"__main__", "measure"}
 
 
 def names() -> dict[str, str]:
     """Return every benchmark with the first line of what it says about itself."""
     found = {}
-    for path in sorted(HERE.glob("*.py")):
-        if path.stem not in NO_BENCHMARK:
-            said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
-            found[path.stem] = said.splitlines()[0] if said else ""
+    for path in sorted(HERE.glob("[!_]*.py")):
+        text = path.read_text("utf-8")
+        if 'if __name__ == "__main__":' in text:
+            found[path.stem] = (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
     return found
 
 
@@ -25,15 +24,18 @@ def main(arguments: list[str]) -> int:
     """Run what was asked for; list what there is otherwise."""
     known = names()
     if not arguments or arguments[0] not in known:
-        print("usage: scripts/bench NAME [ARGUMENT...]\n")
+        print("Usage: scripts/bench NAME [ARGUMENT...]\n")
         for name, said in known.items():
             print(f"  {name:<12} {said}")
         return 0 if not arguments else 2
     from measure import machine
 
     print(machine())
-    importlib.import_module(arguments[0]).run(arguments[1:])
-    print(machine())
+    sys.argv = arguments
+    try:
+        runpy.run_path(str(HERE / f"{arguments[0]}.py"), run_name="__main__")
+    finally:
+        print(machine())
     return 0
 
 

@@ -11,9 +11,9 @@ from measure import compare, timed
 from kope import process, sandbox
 
 
-def run(arguments: list[str]) -> None:
-    """Measure and print."""
-    repeats = int(arguments[0]) if arguments else 15
+def main() -> None:
+    """Measure and print. The first argument is the number of repeats."""
+    repeats = int(sys.argv[1]) if sys.argv[1:] else 15
     kope = str(Path(sys.executable).with_name("kope"))
     bare = [sys.executable, "-I", "-S", "-c", "pass"]
     with tempfile.TemporaryDirectory() as name:
@@ -36,3 +36,7 @@ def run(arguments: list[str]) -> None:
             },
             "/bin/true",
         )
+
+
+if __name__ == "__main__":
+    main()
