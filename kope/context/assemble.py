@@ -61,7 +61,7 @@ def choose_template(state: State) -> str:
     last = state.last
     if last is not None and not last.outcome.ok and last.candidate is not None:
         before = state.history[-2] if len(state.history) > 1 else None
-        if state.incumbent is None or before is None or before.outcome.ok:
+        if state.incumbent is None or before is None or before.outcome.ok or before.candidate is None:
             return "prompts/repair"
     return "prompts/refine" if state.incumbent is not None else "prompts/draft"
 
