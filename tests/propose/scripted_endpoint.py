@@ -208,7 +208,11 @@ async def _hang(writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(60)
 
 
-_END = {"whole": _whole, "cut": _cut, "reset": _reset, "hang": _hang}
+async def _open(writer: asyncio.StreamWriter) -> None:
+    """The step goes on by itself."""
+
+
+_END = {"whole": _whole, "cut": _cut, "reset": _reset, "hang": _hang, "open": _open}
 
 
 def reply(text: str, finish: str | None = "stop", count: int | None = 5, **more: object) -> Step:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import socket
+import threading
 
 import pytest
 
 from kope.errors import ConfigError
 from kope.propose.endpoint import Call, Dialect, Endpoint, request_body
-from kope.propose.exchange import send
+from kope.propose.exchange import Cancelled, send
 from kope.propose.faults import Ending, retry_after_s
 from tests.propose.scripted_endpoint import (
     DONE,
@@ -347,6 +351,26 @@ def test_text_that_never_ends_meets_the_deadline() -> None:
 def test_reply_over_the_limit_is_cut_off_and_the_connection_closed() -> None:
     call = ask(stream([chunk({"content": "a" * 1000})] * 100, end="hang"), reply_bytes=20_000)
     assert (call.ending, call.detail) == (Ending.TOO_BIG, "the reply went over 20000 bytes")
+
+
+def test_interrupt_closes_the_stream_and_keeps_what_had_arrived() -> None:
+    closed = threading.Event()
+
+    async def step(writer: asyncio.StreamWriter) -> None:
+        await stream([chunk({"content": "ab"}), 0.1], end="open")(writer)
+        os.kill(os.getpid(), signal.SIGINT)
+        while not writer.is_closing():  # Writing to a connection that the client has closed closes it here too.
+            writer.write(b"b\r\n: waiting\n\n\r\n")
+            await asyncio.sleep(0.05)
+        closed.set()
+
+    with ScriptedEndpoint([step]) as server:
+        where = endpoint(server.url)
+        with pytest.raises(KeyboardInterrupt) as raised:
+            send(where, request_body(where, Dialect(), [{"role": "user", "content": "p"}], 100))
+        assert closed.wait(10)
+    assert isinstance(raised.value, Cancelled)
+    assert (raised.value.call.ending, raised.value.call.content) == (Ending.CANCELLED, "ab")
 
 
 @pytest.mark.parametrize(
