@@ -1,0 +1,125 @@
+// The end of a process that cannot go on: faults of the candidate, API calls outside a kernel, time limits in pure scalar code.
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+
+#include "machine.h"
+
+namespace kope_twin {
+namespace runtime {
+
+namespace {
+
+control::FaultHandler fault_handler = nullptr;
+constexpr int kExitStatus = 70;
+
+bool names_device_memory(const siginfo_t* info, int signal)
+{
+    if (signal != SIGSEGV && signal != SIGBUS) {
+        return false;
+    }
+    const uint64_t address = reinterpret_cast<uint64_t>(info->si_addr);
+    if ((address & kTagMask) == kGmTag || (address & kTagMask) == kUbTag) {
+        return true;
+    }
+    return info->si_code == SI_KERNEL; // x86 does not tell an address whose upper bits no memory can have
+}
+
+bool on_stack_guard(const siginfo_t* info, int signal)
+{
+    if (signal != SIGSEGV || current == nullptr || current->stack.base == nullptr) {
+        return false;
+    }
+    const char* address = static_cast<const char*>(info->si_addr);
+    const char* base = static_cast<const char*>(current->stack.base);
+    return address < base && address >= base - 64 * 1024;
+}
+
+void on_signal(int signal, siginfo_t* info, void*)
+{
+    const char* where = current != nullptr ? "device code" : "host code";
+    const char* after = machine.last_name[0] != '\0' ? machine.last_name : "(none)";
+    if (on_stack_guard(info, signal)) {
+        if (control::Finding* found = note("stack-overflow", machine.last_site)) {
+            describe(found, "keep large arrays out of device functions; the device's stack is smaller still",
+                "block %u needs more than its stack; the last API it called is %s", current->index, after);
+        }
+    } else if (names_device_memory(info, signal)) {
+        machine.result.untimed_work = true;
+        if (control::Finding* found = note("untimed-work", machine.last_site)) {
+            describe(found, "move data with DataCopy or DataCopyPad and compute with the vector API; read single values with GetValue",
+                "%s follows a raw pointer into device memory or UB, work that has no modelled time; the last API called before is %s", where, after);
+        }
+    } else if (control::Finding* found = note("crash", machine.last_site)) {
+        describe(found, "check pointers, array bounds and divisions by zero in scalar code",
+            "%s ended with signal %d (%s); the last API called before is %s", where, signal, strsignal(signal), after);
+    }
+    end_process();
+}
+
+} // namespace
+
+void end_process()
+{
+    machine.stopped = true;
+    const control::CaseResult result = control::end_case();
+    if (fault_handler != nullptr) {
+        const control::FaultHandler handler = fault_handler;
+        fault_handler = nullptr; // a fault inside it must not come back
+        handler(result);
+    } else if (!result.findings.empty()) {
+        const control::Finding& last = result.findings.back();
+        std::fprintf(stderr, "%s:%d: %s: %s\n", last.file.c_str(), last.line, last.kind.c_str(), last.message.c_str());
+    }
+    _exit(kExitStatus);
+}
+
+Enter::Enter(const char* name, Site site)
+{
+    in_runtime = true;
+    machine.last_site = site;
+    machine.last_name = name;
+    if (__builtin_expect(current == nullptr, 0)) {
+        if (control::Finding* found = note("api-outside-kernel", site)) {
+            describe(found, "call it in a kernel that is launched with <<<>>>", "%s is called by host code", name);
+        }
+        end_process();
+    }
+}
+
+} // namespace runtime
+
+namespace control {
+
+void install_fault_handler(FaultHandler handler)
+{
+    runtime::fault_handler = handler;
+    static char stack[128 * 1024];
+    stack_t alternate = {};
+    alternate.ss_sp = stack;
+    alternate.ss_size = sizeof(stack);
+    sigaltstack(&alternate, nullptr);
+    struct sigaction action = {};
+    action.sa_sigaction = runtime::on_signal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER;
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+        sigaction(signal, &action, nullptr);
+    }
+}
+
+} // namespace control
+
+namespace api {
+
+void device_abort(const char* reason, Site site)
+{
+    runtime::Enter enter("trap", site);
+    if (control::Finding* found = runtime::note("trap", site)) {
+        runtime::describe(found, "find out why the kernel's own check failed", "block %u: %s", runtime::current->index, reason);
+    }
+    runtime::stop_launch();
+}
+
+} // namespace api
+} // namespace kope_twin

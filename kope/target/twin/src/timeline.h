@@ -1,0 +1,86 @@
+// What a block issued, in program order, and what time it takes: recording while it runs, replay of all blocks afterwards.
+//
+// Every pipe works in order. The scalar unit issues; an instruction starts when it is issued and its pipe is free. Flags
+// and queues carry the time at which the work before them is visible. All transfers of a launch share the bandwidth of
+// device memory, and each core's its own port; that is why blocks are replayed together, not one by one.
+#ifndef KOPE_TWIN_SRC_TIMELINE_H
+#define KOPE_TWIN_SRC_TIMELINE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kope_twin/control.h"
+
+namespace kope_twin {
+namespace runtime {
+
+constexpr int kPipes = control::PipeCount;
+constexpr int kScalar = control::PipeScalar;
+constexpr int kVector = control::PipeVector;
+constexpr int kMte2 = control::PipeMte2;
+constexpr int kMte3 = control::PipeMte3;
+
+struct Event {
+    enum Kind : uint8_t { Work, Move, Set, Wait, Barrier, BarrierAll, Join, SyncAll };
+    Kind kind;
+    uint8_t pipe;
+    uint16_t slot;   // Set, Wait: which flag; Join: set of pipes as bits; Move: 1 when not aligned to 512 bytes
+    uint32_t scalar; // cycles of the scalar unit up to and including the issue
+    uint32_t cycles; // occupation of the pipe; Move: without the transfer itself
+    uint32_t bytes;  // Move
+};
+
+// The events of one block. Scalar work between instructions is folded into the next one.
+class Trace {
+public:
+    void clear();
+    void scalar(uint64_t cycles)
+    {
+        pending_ += cycles;
+        busy_[kScalar] += cycles;
+    }
+    void work(int pipe, uint32_t cycles);
+    void move(int pipe, uint32_t cycles, uint64_t bytes, uint64_t port_cycles, bool unaligned);
+    void flag(Event::Kind kind, int pipe, uint16_t slot);
+    void barrier(int pipe);
+    void barrier_all();
+    void sync_all();
+    // The scalar unit waits for the pipes in the set. Recorded only when one of them got work since the last time.
+    void join(uint32_t pipes);
+
+    const std::vector<Event>& events() const { return events_; }
+    uint64_t tail() const { return pending_; }
+    uint64_t instructions(int pipe) const { return instructions_[pipe]; }
+    uint64_t scalar_cycles() const { return busy_[kScalar]; }
+    // No pipe can need less than this.
+    uint64_t least_cycles() const;
+
+private:
+    void add(Event event);
+
+    std::vector<Event> events_;
+    uint64_t pending_ = 0;
+    uint64_t busy_[kPipes] = {};
+    uint64_t instructions_[kPipes] = {};
+    uint32_t dirty_ = 0;
+};
+
+// Turns the traces of a launch into times. One object per launch.
+class Replay {
+public:
+    Replay(uint32_t blocks, uint64_t gm_bytes, uint64_t least_cycles);
+    ~Replay();
+    // Traces in block order. Fills times (start, end, busy, wait) and returns the duration of the launch without its
+    // launch cost, in microseconds. `cores` is how many cores took part.
+    double run(const std::vector<const Trace*>& traces, std::vector<control::BlockTimes>& times, uint32_t& cores);
+
+private:
+    struct State;
+    State* state_;
+};
+
+} // namespace runtime
+} // namespace kope_twin
+
+#endif
