@@ -7,6 +7,7 @@ caller's.
 from __future__ import annotations
 
 import errno
+import importlib.util
 import marshal
 import math
 import os
@@ -234,14 +235,18 @@ def _guess(code: int, stderr: str) -> Stop:
     return "memory" if code != 0 and any(words in stderr[-4000:] for words in _NO_MEMORY) else ""
 
 
+@lru_cache(maxsize=1)
 def python_paths() -> tuple[Path, ...]:
     """Return what must be readable to run this interpreter with its installed packages and KOPE itself."""
     package = Path(__file__).parent
     places = sysconfig.get_paths()
     folders = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent, package}
     folders |= {Path(places[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    if package.parent.name in ("site-packages", "dist-packages"):
-        folders.add(package.parent)
+    # The same packages may come from elsewhere: a .pth file, a user's site folder, a distribution's own.
+    for name in ("numpy", "scipy", "ml_dtypes", "torch"):
+        found = importlib.util.find_spec(name)
+        if found and found.origin:
+            folders.add(Path(found.origin).parents[1])
     return tuple(sorted(folder for folder in folders if folder.is_dir()))
 
 
