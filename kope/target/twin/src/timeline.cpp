@@ -10,17 +10,6 @@
 namespace kope_twin {
 namespace runtime {
 
-void Trace::clear()
-{
-    events_.clear();
-    pending_ = 0;
-    dirty_ = 0;
-    for (int pipe = 0; pipe < kPipes; ++pipe) {
-        busy_[pipe] = 0;
-        instructions_[pipe] = 0;
-    }
-}
-
 void Trace::add(Event event)
 {
     constexpr uint64_t most = 0xffffffffULL;
@@ -30,9 +19,10 @@ void Trace::add(Event event)
     events_.push_back(event);
 }
 
-void Trace::work(int pipe, uint32_t cycles)
+void Trace::work(int pipe, uint32_t cycles, int type)
 {
     scalar(static_cast<uint64_t>(parameters.issue_cycles));
+    vector_[type] += cycles;
     add({Event::Work, static_cast<uint8_t>(pipe), 0, 0, cycles, 0});
     busy_[pipe] += cycles;
     instructions_[pipe] += 1;
@@ -217,7 +207,7 @@ void Core::barrier_all()
 
 struct Replay::State {
     SharedMemory memory;
-    double clock_hz_per_us = parameters.clock_mhz;
+    double cycles_per_us = parameters.clock_mhz;
     double read_rate = parameters.gm_to_ub_gbps * 1e3 / parameters.clock_mhz; // bytes per cycle of one core
     double write_rate = parameters.ub_to_gm_gbps * 1e3 / parameters.clock_mhz;
     double read_latency = parameters.gm_read_latency_ns * parameters.clock_mhz * 1e-3;
@@ -264,13 +254,16 @@ void Replay::State::finish(Core& core)
     core.scalar += static_cast<double>(core.trace->tail());
     const double end = core.everything();
     control::BlockTimes& result = *core.times;
-    result.start_us = core.start / clock_hz_per_us;
-    result.end_us = end / clock_hz_per_us;
-    result.scalar_wait_us = core.waited / clock_hz_per_us;
+    result.start_us = core.start / cycles_per_us;
+    result.end_us = end / cycles_per_us;
+    result.scalar_wait_us = core.waited / cycles_per_us;
     core.busy[kScalar] = core.scalar - core.start - core.waited;
     for (int pipe = 0; pipe < kPipes; ++pipe) {
-        result.busy_us[pipe] = core.busy[pipe] / clock_hz_per_us;
+        result.busy_us[pipe] = core.busy[pipe] / cycles_per_us;
         result.instructions[pipe] = core.trace->instructions(pipe);
+    }
+    for (int type = 0; type < control::VectorTypeCount; ++type) {
+        result.vector_us[type] = static_cast<double>(core.trace->vector_cycles(type)) / cycles_per_us;
     }
     core.scalar = end;
 }

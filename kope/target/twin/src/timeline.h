@@ -34,13 +34,12 @@ struct Event {
 // The events of one block. Scalar work between instructions is folded into the next one.
 class Trace {
 public:
-    void clear();
     void scalar(uint64_t cycles)
     {
         pending_ += cycles;
         busy_[kScalar] += cycles;
     }
-    void work(int pipe, uint32_t cycles);
+    void work(int pipe, uint32_t cycles, int type = control::VectorMisc);
     void move(int pipe, uint32_t cycles, uint64_t bytes, uint64_t port_cycles, bool unaligned);
     void flag(Event::Kind kind, int pipe, uint16_t slot);
     void barrier(int pipe);
@@ -53,6 +52,7 @@ public:
     uint64_t tail() const { return pending_; }
     uint64_t instructions(int pipe) const { return instructions_[pipe]; }
     uint64_t scalar_cycles() const { return busy_[kScalar]; }
+    uint64_t vector_cycles(int type) const { return vector_[type]; }
     // No pipe can need less than this.
     uint64_t least_cycles() const;
 
@@ -63,6 +63,7 @@ private:
     uint64_t pending_ = 0;
     uint64_t busy_[kPipes] = {};
     uint64_t instructions_[kPipes] = {};
+    uint64_t vector_[control::VectorTypeCount] = {};
     uint32_t dirty_ = 0;
 };
 

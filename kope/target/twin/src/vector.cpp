@@ -174,11 +174,48 @@ void elementwise(Block& block, const VectorCall& call)
 
 } // namespace
 
+namespace {
+
+int type_of(const VectorCall& call)
+{
+    switch (call.op) {
+        case Op::Duplicate:
+        case Op::Copy:
+        case Op::Brcb:
+        case Op::Gather:
+        case Op::GatherMask:
+        case Op::Select:
+        case Op::SelectScalar:
+        case Op::CreateVecIndex:
+            return control::VectorMisc;
+        default:
+            break;
+    }
+    const Dtype wider = size_of(call.dst_type) > size_of(call.src_type) ? call.dst_type : call.src_type;
+    switch (wider) {
+        case Dtype::F32:
+            return control::VectorFp32;
+        case Dtype::F16:
+        case Dtype::BF16:
+            return control::VectorFp16;
+        case Dtype::I32:
+        case Dtype::U32:
+            return control::VectorInt32;
+        case Dtype::I16:
+        case Dtype::U16:
+            return control::VectorInt16;
+        default:
+            return control::VectorMisc;
+    }
+}
+
+} // namespace
+
 void charge(Block& block, const VectorCall& call, const Shape& shape)
 {
     const double repeats = static_cast<double>(shape.nothing() ? 0 : shape.total_repeats());
     const double cycles = parameters.vector_head_cycles + repeats * cycles_per_repeat(call);
-    block.trace.work(kVector, static_cast<uint32_t>(cycles));
+    block.trace.work(kVector, static_cast<uint32_t>(cycles), type_of(call));
     if (call.form.kind == Form::Contiguous) { // these forms use the mask themselves and leave it as it is by default
         block.counter_mode = false;
         block.mask[0] = ~0ULL;

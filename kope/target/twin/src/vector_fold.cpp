@@ -317,7 +317,8 @@ void reduce(Block& block, const VectorCall& call)
     // The result is put together by further instructions, and by the scalar unit.
     const double further = static_cast<double>(shape.repeats) / shape.lanes * (kind == Kind::Sum ? 1.0 : 2.0);
     if (kind != Kind::Sum || call.form.kind != Form::Contiguous) {
-        block.trace.work(kVector, static_cast<uint32_t>(parameters.vector_head_cycles + 7.0 * (further + 1.0)));
+        block.trace.work(kVector, static_cast<uint32_t>(parameters.vector_head_cycles + 7.0 * (further + 1.0)),
+            call.src_type == Dtype::F32 ? control::VectorFp32 : control::VectorFp16);
     }
     if (kind == Kind::Sum || index) {
         block.trace.join(pipe_bit(kVector));

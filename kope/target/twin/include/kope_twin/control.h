@@ -56,6 +56,9 @@ struct Finding {
 
 enum Pipe : int { PipeScalar = 0, PipeVector, PipeMte2, PipeMte3, PipeCount };
 
+// What the vector unit worked on, by the wider of source and destination. Misc: no arithmetic (copies, fills, selections).
+enum VectorType : int { VectorFp32 = 0, VectorFp16, VectorInt32, VectorInt16, VectorMisc, VectorTypeCount };
+
 // What one block did. Times in modelled microseconds from the start of its launch.
 struct BlockTimes {
     uint32_t block = 0;
@@ -63,6 +66,7 @@ struct BlockTimes {
     double start_us = 0.0;
     double end_us = 0.0;
     double busy_us[PipeCount] = {};
+    double vector_us[VectorTypeCount] = {}; // parts of busy_us[PipeVector]
     // Time the scalar unit spent waiting for another pipe: for flags, full queues and automatic synchronisation.
     double scalar_wait_us = 0.0;
     uint64_t instructions[PipeCount] = {};
