@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import time
@@ -165,13 +166,18 @@ def _start(
     except FileNotFoundError as missing:
         if cwd is not None and not Path(cwd).is_dir():
             raise MachineError(f"the folder {cwd} is gone; run the command again") from missing
-        message = f"{argv[0]} is not installed or not on PATH; install it or see `kope doctor`"
-        raise ToolMissing(message, argv) from missing
+        raise _missing(argv) from missing
     except PermissionError as refused:
+        if shutil.which(argv[0]) is None:  # a folder of PATH that may not be entered says the same
+            raise _missing(argv) from refused
         raise ToolMissing(f"{argv[0]} cannot be executed; check its permissions", argv) from refused
     except OSError as failed:
         message = f"cannot start {argv[0]}: {failed.strerror}; free memory or processes and run again"
         raise MachineError(message) from failed
+
+
+def _missing(argv: Sequence[str]) -> ToolMissing:
+    return ToolMissing(f"{argv[0]} is not installed or not on PATH; install it or see `kope doctor`", argv)
 
 
 def _drain(

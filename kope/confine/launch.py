@@ -129,7 +129,7 @@ def _become(spec: Spec, report: Report, layers: list[str], *, spaces: str, roote
         layers += ["memory", "count"]
         step = "identity"
         _change_identity(spec, rooted=rooted, spare=spare)
-        layers.append("identity")
+        layers += ["identity", *(["own-id"] if spare else [])]
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         kernel.die_with_parent()
         step = "landlock"

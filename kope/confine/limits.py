@@ -9,6 +9,8 @@ from kope.confine import identity
 from kope.confine.spec import Spec
 
 _FILES = 1024
+_SLACK = 8
+"""An id that others use too is counted with them, and how many they are changes; the watcher counts exactly."""
 
 
 def apply(spec: Spec, *, spaces: str, spare: int) -> None:
@@ -17,7 +19,10 @@ def apply(spec: Spec, *, spaces: str, spare: int) -> None:
     The process limit counts an id: alone when the id is spare, per user namespace since Linux 5.14, else with
     everything the user runs.
     """
-    counted = 0 if spare else 2 if spaces == "user" and _release() >= (5, 14) else identity.own_tasks()
+    counted = 0
+    if not spare:
+        others = 2 if spaces == "user" and _release() >= (5, 14) else identity.own_tasks()
+        counted = others + _SLACK
     for kind, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_CPU, spec.cpu_s, spec.cpu_s + 1),
