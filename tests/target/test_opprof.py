@@ -17,9 +17,9 @@ LAUNCH = {
     "blocks": 2,
     "duration_us": 25.25,
     "rows": [
-        # block, time, scalar, vec, mte2, mte3, scalar wait, instructions (same order), read, written
-        [0, 20.5, 2.25, 5.125, 16.0, 9.0, 12.5, 400, 30, 12, 11, 1048576, 1040384],
-        [1, 21.0, 2.0, 5.0, 17.0, 9.5, 13.0, 410, 31, 12, 12, 1048576, 1048576],
+        # block, time, scalar, vec, mte2, mte3, scalar wait, instructions (same order), read, written, vector types
+        [0, 20.5, 2.25, 5.125, 16.0, 9.0, 12.5, 400, 30, 12, 11, 1048576, 1040384, 4.1, 0.0, 0.0, 0.0, 1.025],
+        [1, 21.0, 2.0, 5.0, 17.0, 9.5, 13.0, 410, 31, 12, 12, 1048576, 1048576, 4.2, 0.0, 0.0, 0.0, 0.8],
     ],
 }
 
@@ -40,6 +40,7 @@ def test_counters_of_one_launch() -> None:
     assert values["aiv_mte2_time(us)"] == 16.5
     assert values["aiv_mte2_ratio"] == pytest.approx((16.0 / 20.5 + 17.0 / 21.0) / 2)
     assert values["GM_to_UB_datas(KB)"] == 2048.0
+    assert values["aiv_vec_fp32_ratio"] == pytest.approx(0.2)
     assert values["aiv_mte2_instructions"] == 24
     assert values["aiv_total_cycles"] == pytest.approx(20.75 * CHIP.values["clock_mhz"])
     assert bottleneck(values) == "mte2"

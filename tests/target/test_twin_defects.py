@@ -75,7 +75,7 @@ KERNEL_DEFECTS = [
         "tiling{total, per_core, 8192}",
         "tiling{total, per_core, 32768}",
         "ub-overflow",
-        "pipe->InitBuffer(out_",
+        "pipe->InitBuffer(in_",
     ),
     Defect(
         "read past the end of an input",
@@ -122,7 +122,7 @@ KERNEL_DEFECTS = [
         "        DataCopyPad(x, x_[offset], copy, pad);\n",
         "",
         "uninit",
-        "Exp(y, x, n);",
+        "DataCopyPad(y_[offset], y, copy);",
     ),
     Defect(
         "queue entry freed twice",

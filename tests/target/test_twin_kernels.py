@@ -78,7 +78,6 @@ def test_times_repeat_exactly_and_stay_above_the_bound(twin: TwinTarget, tmp_pat
     ("old", "new", "at_least"),
     [
         ("tiling{total, per_core, 8192}", "tiling{total, per_core, 256}", 2.0),
-        ("InitBuffer(in_, 2,", "InitBuffer(in_, 1,", 1.02),
         (
             "(total + call->vector_core_count - 1) / call->vector_core_count",
             "total",
@@ -91,6 +90,16 @@ def test_worse_schedules_take_longer(twin: TwinTarget, tmp_path: Path, old: str,
     good = run(twin, kernel("exp"), [call], tmp_path / "good", "time")[1][0].duration_us[0]
     bad = run(twin, changed(kernel("exp"), old, new), [call], tmp_path / "bad", "time")[1][0].duration_us[0]
     assert bad / good > at_least
+
+
+def test_double_buffering_shows_where_memory_does_not_hide_it(twin: TwinTarget, tmp_path: Path) -> None:
+    small = changed(kernel("exp"), "tiling{total, per_core, 8192}", "tiling{total, per_core, 1024}")
+    single = changed(small, "InitBuffer(in_, 2,", "InitBuffer(in_, 1,")
+    single = changed(single, "InitBuffer(out_, 2,", "InitBuffer(out_, 1,")
+    call = Call([np.zeros(1 << 20, np.float32)], [((1 << 20,), "float32")])
+    double_us = run(twin, small, [call], tmp_path / "double", "time")[1][0].duration_us[0]
+    single_us = run(twin, single, [call], tmp_path / "single", "time")[1][0].duration_us[0]
+    assert 1.2 < single_us / double_us < 2.5
 
 
 SCALAR_LOOP = """\
@@ -130,7 +139,6 @@ def test_raw_access_to_device_memory_is_untimed_work(twin: TwinTarget, tmp_path:
     (found,) = [found for found in one.diagnostics if found.severity == "error"]
     assert (found.kind, found.file) == ("untimed-work", "candidate.asc")
     assert found.remedy
-    assert abs(found.line - line_of(source, "*reinterpret_cast<__gm__ T*>(x)")) < 40
 
 
 def test_profile_tree_holds_the_same_numbers(twin: TwinTarget, tmp_path: Path) -> None:

@@ -204,7 +204,9 @@ class TwinBuilder:
     def _must(self, argv: Sequence[str], folder: Path) -> None:
         done = self.confined(argv, folder, _RUNTIME_LIMITS)
         if done.returncode != 0:
-            first = next((line for line in done.output.splitlines() if "error" in line), done.output[:200])
+            words = ("error: ", "undefined reference", "undefined symbol", "multiple definition")
+            telling = (line for line in done.output.splitlines() if any(word in line for word in words))
+            first = next(telling, done.output[-200:] or f"status {done.returncode}")
             raise ToolError(
                 f"{self.compiler.label} cannot build the twin's runtime ({first.strip()}); try another compiler", argv
             )

@@ -69,7 +69,8 @@ COLUMNS: Mapping[str, str] = {
 """File name -> columns as the profiler for architecture 2201 (910B) writes them."""
 
 _PIPES = ("scalar", "vec", "mte2", "mte3")
-"""In the order of the runtime."""
+_VECTOR_TYPES = ("fp32", "fp16", "int32", "int16", "misc")
+"""Both in the order of the runtime."""
 
 Launch = Mapping[str, Any]
 
@@ -80,7 +81,8 @@ def rows(launch: Launch, parameters: ParameterSet) -> list[dict[str, float]]:
 
 
 def _row(entry: Sequence[float], parameters: ParameterSet) -> dict[str, float]:
-    """One entry: block, time, busy time per pipe, scalar wait, instructions per pipe, bytes read, bytes written."""
+    """One entry as the harness writes it: block, time, busy time per pipe, scalar wait, instructions per pipe, bytes
+    read, bytes written, vector time per type."""
     time_us, busy, wait_us = entry[1], dict(zip(_PIPES, entry[2:6], strict=True)), entry[6]
     count = dict(zip(_PIPES, entry[7:11], strict=True))
     read_bytes, written_bytes = entry[11], entry[12]
@@ -88,6 +90,8 @@ def _row(entry: Sequence[float], parameters: ParameterSet) -> dict[str, float]:
     for pipe in ("vec", "mte2", "mte3", "scalar"):
         row[f"aiv_{pipe}_time(us)"] = busy[pipe]
         row[f"aiv_{pipe}_ratio"] = _per(busy[pipe], time_us)
+    for kind, part_us in zip(_VECTOR_TYPES, entry[13:18], strict=True):
+        row[f"aiv_vec_{kind}_ratio"] = _per(part_us, time_us)
     row["aiv_scalar_wait_time(us)"] = wait_us
     row["aiv_mte2_active_bw(GB/s)"] = _gb_per_s(read_bytes, busy["mte2"])
     row["aiv_mte3_active_bw(GB/s)"] = _gb_per_s(written_bytes, busy["mte3"])

@@ -69,6 +69,9 @@ BlockTimes sum(const BlockTimes& a, const BlockTimes& b)
         total.busy_us[pipe] += b.busy_us[pipe];
         total.instructions[pipe] += b.instructions[pipe];
     }
+    for (int type = 0; type < kope_twin::control::VectorTypeCount; ++type) {
+        total.vector_us[type] += b.vector_us[type];
+    }
     return total;
 }
 
@@ -90,7 +93,8 @@ std::vector<BlockTimes> rows_of(const LaunchTimes& launch)
     return rows;
 }
 
-// One row: block, time, busy time per pipe, scalar wait, instructions per pipe, bytes read, bytes written.
+// One row: block, time, busy time per pipe, scalar wait, instructions per pipe, bytes read, bytes written, vector time
+// per type.
 void append_row(std::string& out, const BlockTimes& row)
 {
     out += "[" + std::to_string(row.block) + ",";
@@ -104,7 +108,12 @@ void append_row(std::string& out, const BlockTimes& row)
     for (uint64_t count : row.instructions) {
         out += "," + std::to_string(count);
     }
-    out += "," + std::to_string(row.gm_read_bytes) + "," + std::to_string(row.gm_written_bytes) + "]";
+    out += "," + std::to_string(row.gm_read_bytes) + "," + std::to_string(row.gm_written_bytes);
+    for (double part : row.vector_us) {
+        out += ",";
+        append_number(out, part);
+    }
+    out += "]";
 }
 
 void append_launch(std::string& out, const LaunchTimes& launch)
