@@ -57,6 +57,7 @@ class Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._status: Status | None = console.status("") if console.is_terminal else None
+        self._noted = False
 
     def __enter__(self) -> Lines:
         if self._status is not None:
@@ -70,11 +71,12 @@ class Lines:
             self._status.stop()
 
     def note(self, text: str) -> None:
-        """Say what slow one-time step is going on."""
+        """Say what slow one-time step is going on; in plain lines only that it began."""
         if self._status is not None:
             self._status.update(text)
-        else:
+        elif not self._noted:
             self._say(text)
+        self._noted = True
 
     def begin(self, task: Task, session_id: str, earlier: Sequence[Attempt]) -> None:
         """Say which task starts, and what an interrupted run already did."""

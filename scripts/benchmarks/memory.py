@@ -2,10 +2,10 @@
 
     scripts/bench memory [--tasks exp,gelu] [--seeds 3] [--attempts 24] [--arms on,off,placebo] [--folder DIR]
 
-The tasks run in sequence in one database per arm and seed; a seed sets their order and breaks ties among moves, and all
-arms share seeds. A run counts the attempts it took until its best kernel was within 5% of the best that any arm and seed
-found for that task; one that never came that near counts one more than it had. The unit is task x seed; intervals are
-from a bootstrap over tasks, arms paired. The twin is deterministic, so outcomes are kept in DIR by content: stopped
+The tasks run in sequence in one database per arm and seed; a seed sets their order and breaks ties among moves, and
+all arms share seeds. A run counts the attempts it took until its best kernel was within 5% of the best that any arm and
+seed found for that task; one that never came that near counts one more than it had. The unit is task x seed; intervals
+are from a bootstrap over tasks, arms paired. The twin is deterministic, so outcomes are kept in DIR by content: stopped
 anywhere, the same command goes on, and every arm sees the same outcome for the same candidate.
 """
 
@@ -29,13 +29,12 @@ from kope.cli.setup import task_folders
 from kope.loop import Limits, Parts, Stop, optimize
 from kope.memory import Store
 from kope.model import Attempt, Task
-from kope.objective import typical_us
 from kope.propose.search import SearchProposer
+from kope.report.curve import WITHIN, attempts_to, best_so_far
 from kope.report.progress import Silent
 from kope.session import SessionMemory, settings_key
 from kope.task import read_tasks
 
-WITHIN = 1.05
 PERCENT = 95
 
 
@@ -50,24 +49,6 @@ class Run:
     stop: str
     loop_s: float
 
-    def attempts_to(self, time_us: float, allowed: int) -> int:
-        """Return the first attempt after which the best kernel was as fast, `allowed` + 1 when none was."""
-        for number, best in enumerate(self.best_us, start=1):
-            if best is not None and best <= time_us:
-                return number
-        return allowed + 1
-
-
-def best_so_far(attempts: Sequence[Attempt]) -> tuple[float | None, ...]:
-    """Return after each attempt the time of the best verified kernel, None before the first."""
-    best: float | None = None
-    out = []
-    for attempt in attempts:
-        if attempt.promoted:
-            best = typical_us(attempt.outcome)
-        out.append(best)
-    return tuple(out)
-
 
 def needed(runs: Sequence[Run], allowed: int) -> dict[tuple[str, int, str], int]:
     """Return attempts needed by (task, seed, arm), against the best of all runs of the task."""
@@ -76,7 +57,9 @@ def needed(runs: Sequence[Run], allowed: int) -> dict[tuple[str, int, str], int]
         final = run.best_us[-1] if run.best_us else None
         if final is not None:
             best[run.task] = min(final, best.get(run.task, final))
-    return {(run.task, run.seed, run.arm): run.attempts_to(best.get(run.task, 0.0) * WITHIN, allowed) for run in runs}
+    return {
+        (run.task, run.seed, run.arm): attempts_to(run.best_us, best.get(run.task, 0.0)) or allowed + 1 for run in runs
+    }
 
 
 def ratio(counts: dict[tuple[str, int, str], int], arm: str, against: str, resamples: int = 9999) -> dict[str, float]:
@@ -117,15 +100,10 @@ def order_of(tasks: Sequence[Task], seed: int) -> list[Task]:
 
 
 def run_arm(
-    tasks: Sequence[Task],
-    arm: str,
-    seed: int,
-    attempts: int,
-    settings: config.Settings,
-    judge: OutcomeCache,
-    file: Path,
+    tasks: Sequence[Task], arm: str, seed: int, attempts: int, settings: config.Settings, judge: OutcomeCache
 ) -> list[Run]:
-    """Run the tasks of one arm and seed in sequence, in a database of their own made anew."""
+    """Run the tasks of one arm and seed in sequence, in a new database of their own beside the settings' one."""
+    file = settings.db.with_name(f"{arm}-{seed}.db")
     file.unlink(missing_ok=True)
     runs = []
     with wiring.open_writable(replace(settings, db=file)) as store:
@@ -134,9 +112,8 @@ def run_arm(
             history, stop = run_task(store, task, arm, seed, attempts, settings, judge)
             spent = time.monotonic() - started - (judge.wall_s - judged)
             runs.append(Run(task.name, arm, seed, best_so_far(history), stop.value, spent))
-            tell(
-                f"{arm:>8} seed {seed} {task.name}: {len(history)} attempts, best {runs[-1].best_us[-1:]} us, {stop.value}"
-            )
+            best = runs[-1].best_us[-1] if history else None
+            tell(f"{arm:>8} seed {seed} {task.name}: {len(history)} attempts, best {best} us, {stop.value}")
     return runs
 
 
@@ -180,14 +157,11 @@ def show(figures: dict[str, Any], arms: Sequence[str]) -> None:
     for task, row in figures["tasks"].items():
         print(f"{task:<40}" + "".join(f"{row[arm]:>10.1f}" for arm in arms))
     print(f"{'total':<40}" + "".join(f"{figures['total'][arm]:>10.1f}" for arm in arms))
-    print(
-        f"{'units not within 5% (of ' + str(figures['units']) + ')':<40}"
-        + "".join(f"{figures['not_reached'][arm]:>10}" for arm in arms)
-    )
+    missed = f"of {figures['units']} units not within 5%"
+    print(f"{missed:<40}" + "".join(f"{figures['not_reached'][arm]:>10}" for arm in arms))
     for name, found in figures["ratios"].items():
-        print(
-            f"{name}: {found['ratio']:.2f} ({PERCENT}% interval over tasks {found['low']:.2f} to {found['high']:.2f})"
-        )
+        low, high = found["low"], found["high"]
+        print(f"{name}: {found['ratio']:.2f} ({PERCENT}% interval over tasks {low:.2f} to {high:.2f})")
     machine = figures["machine"]
     print(
         f"judged {machine['judged']} candidates in {machine['judge_s']:.0f} s, took {machine['reused']} outcomes"
@@ -217,7 +191,7 @@ def main() -> None:
     """Run every arm and seed, print the table, write DIR/result.json."""
     asked = arguments()
     started, load = time.monotonic(), os.getloadavg()
-    settings = config.load({"jobs": asked.jobs})
+    settings = config.load({"jobs": asked.jobs, "db": asked.folder / "memory.db"})
     tasks, _ = read_tasks(task_folders(settings))
     wanted = set(asked.tasks.split(",")) if asked.tasks else {task.name for task in tasks}
     tasks = [task for task in tasks if task.name in wanted]
@@ -229,7 +203,7 @@ def main() -> None:
         run
         for seed in range(asked.seeds)
         for arm in arms
-        for run in run_arm(tasks, arm, seed, asked.attempts, settings, cache, asked.folder / f"{arm}-{seed}.db")
+        for run in run_arm(tasks, arm, seed, asked.attempts, settings, cache)
     ]
     figures = report(runs, asked.attempts, arms)
     figures["machine"] = {

@@ -1,7 +1,7 @@
 """Outcomes kept on disk by content, so that a benchmark judges the same candidate once however many arms propose it.
 
-An evaluator like any other from outside. What it returns is what the evaluator behind it would have returned: whether an
-outcome is of the small cases or in full depends on `promote`, so the two are kept apart.
+An evaluator like any other from outside. What it returns is what the evaluator behind it would have returned: whether
+an outcome is of the small cases or in full depends on `promote`, so the two are kept apart.
 """
 
 from __future__ import annotations
