@@ -98,6 +98,12 @@ def test_busy_loop_ends_at_the_cpu_limit(tmp_path: Path) -> None:
     assert (done.stopped, done.returncode) == ("cpu", -signal.SIGXCPU)
 
 
+def test_ignoring_the_cpu_limit_helps_for_a_second(tmp_path: Path) -> None:
+    code = "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
+    done = python(code, tmp_path, limits=Limits(wall_s=20.0, cpu_s=1.0))
+    assert (done.stopped, done.returncode) == ("cpu", -signal.SIGKILL)
+
+
 def test_fork_bomb_is_stopped_and_leaves_nothing(tmp_path: Path, tier: tuple[str, ...]) -> None:
     code = """
         import os
@@ -368,6 +374,19 @@ def test_it_cannot_gain_privileges(tmp_path: Path, tier: tuple[str, ...]) -> Non
     """
     done = python(code, tmp_path, without=tier, readable=[Path("/proc")])
     assert done.stdout == "-1 -1 -1\n0\n", done.stderr
+
+
+def test_switches_of_the_kernel_are_out_of_reach(tmp_path: Path, tier: tuple[str, ...]) -> None:
+    code = """
+        import os
+        for path in ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/drop_caches", "/proc/1/mem"):
+            try:
+                os.open(path, os.O_WRONLY)  # opened, never written
+                print("opened", path)
+            except OSError:
+                pass
+    """
+    assert python(code, tmp_path, without=tier).stdout == ""
 
 
 def test_it_cannot_bring_down_its_keeper(tmp_path: Path, tier: tuple[str, ...]) -> None:

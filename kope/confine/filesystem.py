@@ -109,7 +109,9 @@ def _protect(target: str, *, read_only: bool) -> None:
 def _mount_proc() -> bool:
     os.makedirs("/new/proc", exist_ok=True)
     try:
-        kernel.mount("proc", "/new/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
+        # Read-only: some files there obey whoever may write them, and the program may write what it is shown.
+        quiet = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+        kernel.mount("proc", "/new/proc", "proc", quiet)
     except OSError:
         return False  # containers that mask parts of /proc forbid a fresh one
     return True

@@ -24,7 +24,7 @@ def apply(spec: Spec, *, spaces: str, spare: int) -> None:
         others = 2 if spaces == "user" and _release() >= (5, 14) else identity.own_tasks()
         counted = others + _SLACK
     for kind, soft, hard in (
-        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_CORE, 1, 1),  # 0 would still start a crash handler where the machine has one
         (resource.RLIMIT_CPU, spec.cpu_s, spec.cpu_s + 1),
         (resource.RLIMIT_FSIZE, spec.file_bytes, spec.file_bytes),
         (resource.RLIMIT_NOFILE, _FILES, _FILES),

@@ -37,7 +37,8 @@ def until_end(child: int, spec: Spec, *, alone: bool) -> End:
         pid, status, usage = os.wait4(-1, os.WNOHANG)
         if pid == child:
             used_s = usage.ru_utime + usage.ru_stime
-            return End(status, max(peak_kb, usage.ru_maxrss), used_s, stopped or _by_signal(status))
+            peak_kb = max(peak_kb, usage.ru_maxrss)
+            return End(status, peak_kb, used_s, stopped or _by_signal(status, used_s >= spec.cpu_s))
         if pid:
             continue
         if signal.sigtimedwait([signal.SIGCHLD], pause_s):
@@ -113,9 +114,12 @@ def sweep(limit_s: float = 1.5) -> None:
         time.sleep(0.005)
 
 
-def _by_signal(status: int) -> str:
+def _by_signal(status: int, used_up: bool) -> str:
+    """Tell which of the kernel's limits ended a program. used_up: it had its processor time, then comes SIGKILL."""
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    return "cpu" if number == signal.SIGXCPU else "file-size" if number == signal.SIGXFSZ else ""
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and used_up):
+        return "cpu"
+    return "file-size" if number == signal.SIGXFSZ else ""
 
 
 class _Growth:
