@@ -31,8 +31,8 @@ class Schedule:
     reuse: a value may take over the buffer of an operand that is not needed any more.
     copy: "pad" copies by DataCopyPad always, "aligned" by DataCopy where the length allows it.
     columns: "reload" loads per-column tensors with every tile, "resident" once per core.
-    reduction: "call" is one ReduceSum/ReduceMax call per row, "fold" halves each row by full-rate additions first,
-        "strips" folds all rows of a tile together.
+    reduction: "fold" halves each row by full-rate additions down to one repeat, "strips" does that for all rows of a tile
+        together, "call" is one ReduceSum or ReduceMax per row, which adds repeats one after the other.
     spread: how a row value meets its columns: "scalar" reads it back and uses it as a scalar operand, "block" fills a
         32-byte block with it that the instruction repeats.
     rewrites: names of rewrite.REWRITES. choices: instruction choices of lowering.
@@ -46,7 +46,7 @@ class Schedule:
     reuse: bool = False
     copy: str = "pad"
     columns: str = "reload"
-    reduction: str = "call"
+    reduction: str = "fold"
     spread: str = "scalar"
     rewrites: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
