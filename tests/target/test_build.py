@@ -124,11 +124,12 @@ def test_missing_definition_is_named_as_it_is_written(tiny: TwinBuilder, tmp_pat
     assert "ns::helper" in built.diagnostics[0].message
 
 
-def test_endless_compiler_output_is_cut(tiny: TwinBuilder, tmp_path: Path) -> None:
-    text = entry("    return 0;", "".join(f'#warning "{"x" * 4000} {n}"\n' for n in range(200)))
-    built = tiny.build(text, tmp_path)
-    assert built.executable is not None
-    assert len(built.log) < 600_000 and "left out" in built.log
+def test_a_log_of_50_mb_is_cut_and_its_error_found(tiny: TwinBuilder, tmp_path: Path) -> None:
+    flood = f'[[deprecated("{"x" * 2000}")]] int f();\n' + "int g() {\n" + "f();\n" * 7_500 + "return nope; }\n"
+    built = tiny.build(entry("    return 0;", flood), tmp_path)
+    assert built.executable is None
+    assert [(found.kind, found.line) for found in built.diagnostics] == [("compile-error", 7_508)]
+    assert 100_000 < len(built.log) < 300_000 and "left out" in built.log
 
 
 def test_broken_runtime_is_an_error_of_kope(tiny_root: Path, tmp_path: Path) -> None:

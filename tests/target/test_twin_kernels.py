@@ -11,7 +11,7 @@ import pytest
 from kope.target.profile import bottleneck, counters, read_profiles
 from kope.target.twin import TwinTarget
 
-from .launching import Call, build, changed, kernel, launch_case, line_of, read_output, run
+from .launching import Call, build, changed, kernel, launch_case, read_output, run
 
 RNG = np.random.default_rng(7)
 ULP = {"float32": 2**-22, "float16": 2**-10, "bfloat16": 2**-7}

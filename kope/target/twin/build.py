@@ -25,10 +25,10 @@ from kope.target.twin.compiler import Compiler, machine_flags
 
 Progress = Callable[[str], None]
 
-_FORMAT = "2"
+_FORMAT = "3"
 """Counts changes to how things are built that no flag or source file shows."""
 _COMMON_FLAGS = ("-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fdiagnostics-color=never")
-_RUNTIME_FLAGS = (*_COMMON_FLAGS, "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-g1")
+_RUNTIME_FLAGS = (*_COMMON_FLAGS, "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math")
 _CANDIDATE_FLAGS = (*_COMMON_FLAGS, "-O1", "-g1", "-fsanitize-coverage=trace-pc")
 _FAMILY_FLAGS: Mapping[str, tuple[str, ...]] = {
     "gcc": ("-fmax-errors=20", "-fno-diagnostics-show-option"),
@@ -41,7 +41,7 @@ _EMPTY = """\
 #include "kope_candidate.h"
 extern "C" int kope_entry(const KopeCall*) { return 1; }
 """
-_COMPILE_LIMITS = sandbox.Limits(wall_s=120.0, memory_bytes=2 << 30, file_bytes=256 << 20, output_bytes=1 << 18)
+_COMPILE_LIMITS = sandbox.Limits(wall_s=120.0, memory_bytes=2 << 30, file_bytes=256 << 20, output_bytes=1 << 20)
 _RUNTIME_LIMITS = sandbox.Limits(wall_s=1800.0, memory_bytes=3 << 30, file_bytes=1 << 30)
 
 
@@ -181,7 +181,7 @@ class TwinBuilder:
         """
         objects = [*sorted(runtime.glob("harness-*.o")), runtime / "runtime.o"]
         wrapped = [f"-Wl,--wrap={name}" for name in symbols.WRAPPED]
-        return [*self.compiler.argv, *map(str, objects), "candidate.o", *wrapped, "-Wl,-s", "-o", "candidate"]
+        return [*self.compiler.argv, *map(str, objects), "candidate.o", *wrapped, "-o", "candidate"]
 
     def _try_out(self, runtime: Path) -> None:
         """Build a candidate that does nothing: proves the runtime, and lets the packaged compiler fill its cache."""
@@ -247,10 +247,11 @@ class _Compilation:
     def _step(self, argv: Sequence[str]) -> bool:
         done = self._builder.confined(argv, self._work, _COMPILE_LIMITS)
         self.steps.append(done.step)
-        self.log += done.output
-        if done.returncode == 0:
+        self.log += compilelog.shortened(done.output)
+        if done.returncode == 0 and not done.stopped:
             return True
-        self.diagnostics = (_stopped(done),) if done.stopped else compilelog.diagnostics(done.output)
+        found = compilelog.diagnostics(done.output) if done.stopped in ("", "output") else ()
+        self.diagnostics = found or ((_stopped(done),) if done.stopped else ())
         self.transient = done.stopped == "timeout"
         if not self.diagnostics:
             text = f"the compiler ended with status {done.returncode} and no message"
@@ -287,6 +288,7 @@ def _stopped(done: sandbox.Finished) -> Diagnostic:
             "reduce templates and unrolling",
         ),
         "memory": ("compile-memory", "the compiler ran out of memory", "reduce templates and generated tables"),
+        "output": ("compile-error", "the compiler printed without end", "start with the first error in the log"),
     }
     kind, message, remedy = remedies.get(
         done.stopped, ("compile-error", f"the compiler was stopped: {done.stopped}", "")

@@ -14,6 +14,7 @@ from kope.model import Diagnostic
 from kope.target.twin.source import SOURCE_NAME
 
 MAX_DIAGNOSTICS = 20
+MAX_LOG_CHARS = 1 << 17
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _MESSAGE = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?P<severity>fatal error|error|warning): (?P<text>.*)$"
@@ -27,6 +28,14 @@ _LINKER = re.compile(
 _INTERNAL = re.compile(
     r"internal compiler error|PLEASE submit a bug report|Killed signal terminated program|out of memory"
 )
+
+
+def shortened(text: str) -> str:
+    """Keep head and tail of a log that is too long to store; what stays is verbatim."""
+    if len(text) <= MAX_LOG_CHARS:
+        return text
+    half = MAX_LOG_CHARS // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
 
 
 def diagnostics(text: str) -> tuple[Diagnostic, ...]:
