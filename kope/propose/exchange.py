@@ -230,7 +230,7 @@ class _Exchange:
             return Ending.CONFIG, f"TLS: {said}"
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             hint = "; is the server running?" if self.endpoint.is_loopback else ""
-            return Ending.TRANSPORT, f"no connection to {self.endpoint.shown} ({said}){hint}"
+            return Ending.TRANSPORT, f"no connection ({said}){hint}"
         if self.answer.chunks:
             return Ending.TRUNCATED, f"the stream broke off ({said})"
         return Ending.TRANSPORT, said

@@ -311,7 +311,7 @@ def test_refused_connection_asks_whether_the_server_runs() -> None:
         where = endpoint(f"http://127.0.0.1:{held.getsockname()[1]}/v1")
         call = send(where, request_body(where, Dialect(), [{"role": "user", "content": "p"}], 100))
     assert call.ending is Ending.TRANSPORT
-    assert call.detail.startswith(f"no connection to {where.base_url} (ConnectError")
+    assert call.detail.startswith("no connection (ConnectError")
     assert call.detail.endswith("is the server running?")
 
 
