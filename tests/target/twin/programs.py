@@ -123,18 +123,50 @@ class Bench:
         compiler = self.builder.compiler.argv
         flags = ("-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-g1")
         self._must([*compiler, *flags, "-O1", "-fsanitize-coverage=trace-pc", *INCLUDES, "-c", str(source)], folder)
-        self._must([*compiler, *flags, "-O1", *INCLUDES, "-c", str(MAIN)], folder)
         from kope.target.twin.symbols import WRAPPED
 
         runtime = sorted(self.builder.runtime.folder.glob("runtime*"))  # objects without the harness
-        objects = [str(folder / "kernel.o"), str(folder / "runtime_main.o"), *map(str, runtime)]
+        objects = [str(folder / "kernel.o"), str(self._main()), *map(str, runtime)]
         wrapped = [f"-Wl,--wrap={name}" for name in WRAPPED]
         self._must([*compiler, *objects, *wrapped, "-o", "program"], folder)
         return Program(folder / "program", folder)
 
+    def _main(self) -> Path:
+        """The object with `main`, the same for all programs."""
+        made = self.folder / "runtime_main.o"
+        if not made.exists():
+            argv = [*self.builder.compiler.argv, "-std=c++17", "-O1", *INCLUDES, "-c", str(MAIN), "-o", str(made)]
+            self._must(argv, self.folder)
+        return made
+
     def _must(self, argv: Sequence[str], folder: Path) -> None:
         done = process.run(list(argv), cwd=folder, timeout_s=300.0)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+_VARIANT_ENTRY = """
+extern "C" int kope_entry(const KopeCall* call)
+{
+    const auto in = [&](int k) { return (GM_ADDR)call->inputs[k].data; };
+    const auto out = (GM_ADDR)call->outputs[0].data;
+    const uint32_t blocks = kope_attr_i(call, "blocks", 2);
+    switch (kope_attr_i(call, "which", -1)) {
+@cases@
+    }
+    return 1;
+}
+"""
+
+
+def variants(bench: Bench, kernels: Sequence[str]) -> Program:
+    """One program of many kernels `void add(x, y, z)`: the attribute `which` chooses, `blocks` says how many. Line numbers of
+    each kernel count from its own start."""
+    body = "".join(f"namespace v{index} {{\n#line 1\n{kernel}\n}}\n" for index, kernel in enumerate(kernels))
+    cases = "\n".join(
+        f'        case {index}: kope_twin::launch("add", v{index}::add, blocks, nullptr, call->stream)(in(0), in(1), out); return 0;'
+        for index in range(len(kernels))
+    )
+    return bench.program(body + _VARIANT_ENTRY.replace("@cases@", cases))
 
 
 @dataclass(frozen=True)

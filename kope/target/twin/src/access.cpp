@@ -156,7 +156,12 @@ void write(Block& block, const Instruction& instruction, const Range& range)
     const uint32_t first = range.first_cell();
     const uint32_t last = range.last_cell();
     const Clock& known = block.known[instruction.pipe];
-    const Conflict conflict = shadow.check_write(first, last, known, watched(instruction.pipe, true));
+    const uint32_t pipes = watched(instruction.pipe, true);
+    const uint32_t own = pipes & pipe_bit(instruction.pipe);
+    Conflict conflict = shadow.check_write(first, last, known, pipes & ~own);
+    if (!conflict.found && own != 0) { // only now: a missing edge from another pipe leaves the pipe's own order open as well
+        conflict = shadow.check_read(first, last, known, own);
+    }
     if (conflict.found) {
         report(block, instruction, range, conflict, true);
     }
