@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from kope.errors import ReferenceError_
 from kope.evaluate import CaseLibrary, ReferenceRunner
+from kope.evaluate.dtypes import file_dtype
 from kope.model import Task
 
 MakeTask = Callable[..., Task]
@@ -171,14 +173,24 @@ def test_an_allocation_without_end_is_stopped(make_task: MakeTask, library: Case
         outputs(library, make_task(reference=source))
 
 
-def test_a_torch_reference_without_torch_says_how_to_get_it(make_task: MakeTask, library: CaseLibrary) -> None:
-    try:
-        import torch  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
-    except ImportError:
-        with pytest.raises(
-            ReferenceError_, match=r"needs PyTorch, which is not installed; pip install 'kope\[torch\]'"
-        ):
-            outputs(library, make_task(TORCH, reference="def reference(x):\n    return x\n"))
-    else:
-        results = outputs(library, make_task(TORCH, reference="def reference(x):\n    return x.sigmoid()\n"))
-        assert results[0].shape == (40, 100)
+def test_a_torch_reference_without_torch_says_how_to_get_it(
+    make_task: MakeTask, library: CaseLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ReferenceError_, match=r"needs PyTorch, which is not installed; pip install 'kope\[torch\]'"):
+        outputs(library, make_task(TORCH))
+
+
+@pytest.mark.torch
+def test_a_torch_reference_gets_float64_tensors(make_task: MakeTask, library: CaseLibrary) -> None:
+    source = """
+import torch
+
+def reference(x):
+    assert x.dtype == torch.float64
+    return torch.sigmoid(x)
+"""
+    task = make_task(TORCH, reference=source)
+    for prepared, y in zip(library.prepare(task, task.cases), outputs(library, task), strict=True):
+        x = np.fromfile(prepared.inputs[0].path, file_dtype(prepared.inputs[0].spec.dtype))  # type: ignore[union-attr]
+        np.testing.assert_allclose(y.reshape(-1), 1 / (1 + np.exp(-x.astype(np.float64))), rtol=1e-6)
