@@ -208,7 +208,7 @@ void fold_repeats(Block& block, const VectorCall& call, const Instruction& instr
         const Range target = {"dst", static_cast<uint32_t>(address), result.bytes};
         write(block, instruction, target);
         const bool data = source_data(block, shape, src, repeat);
-        const bool shared = result.bytes < kCell && repeat > 0 && step < kCell; // the cell holds earlier results too
+        const bool shared = repeat > 0 && step < kCell && address / kCell == (address - step) / kCell; // the cell holds earlier results too
         fill(block, target, shared ? data && block.memory->shadow.holds_data(target.first_cell(), target.last_cell()) : data);
         store_repeat(block, call, address, folded, src.element);
         last = folded;
