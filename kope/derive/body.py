@@ -12,7 +12,7 @@ from kope.derive.program import BINARY_STEPS, ROUND_STEPS, SCALAR_STEPS, UNARY_S
 from kope.derive.registers import Allocation, Section
 from kope.derive.scalar import Scalar
 
-COUNTS = {"full": "count", "col": "columns", "row": "rows"}
+COUNTS = {"full": "count", "col": "stride", "row": "rows"}
 _MIXED = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min"}
 _REDUCTIONS = {"sum": "Sum", "amax": "Max", "amin": "Min"}
 

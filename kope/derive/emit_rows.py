@@ -358,8 +358,21 @@ def _copies(plan: Plan) -> dict[str, Any]:
         "piece": {t.name: f" + {t.part} * columns" if t.part else "" for t in plan.tensors},
         "shaped": {"place": f"call->inputs[{shaped.position}]", "parts": shaped.parts},
         "shape_checks": _shape_checks(plan, shaped),
+        "gapped": _gapped(plan),
         "full_sizes": ", ".join(f"sizeof({kind})" for kind in dict.fromkeys(t.type for t in full)),
     }
+
+
+def _gapped(plan: Plan) -> list[Tensor]:
+    """Inputs whose rows may lie further apart than their own blocks: another tensor has shorter elements."""
+    combinations = plan.storage.combinations
+
+    def size(tensor: Tensor, combination: tuple[str, ...]) -> int:
+        return plan.storage.size_bytes(tensor.dtype, combination)
+
+    tiles = [t for t in plan.tensors if t.space == "full"]
+    inputs = [t for t in plan.tensors if t.input and t.space != "row"]
+    return [t for t in inputs if any(size(t, c) > min(size(other, c) for other in tiles) for c in combinations)]
 
 
 def _shape_checks(plan: Plan, shaped: Tensor) -> list[str]:

@@ -219,9 +219,9 @@ REWRITES: dict[str, Rewrite] = {
     "one-pass-variance": one_pass_variance,
     "tanh-as-sigmoid": tanh_as_sigmoid,
     "rational-tanh": rational_tanh,
-    "merge-divisions": merge_divisions,
     "reciprocal-rows": reciprocal_rows,
     "fold-scalars": fold_scalars,
+    "merge-divisions": merge_divisions,
 }
 """In the order in which they are applied, whatever the order in which a schedule took them up."""
 

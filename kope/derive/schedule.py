@@ -38,7 +38,7 @@ class Schedule:
     rewrites: names of rewrite.REWRITES. choices: instruction choices of lowering.
     """
 
-    tile: int = 2048
+    tile: int = 1024
     buffers: int = 1
     grain: int = 256
     rows: int = 1
