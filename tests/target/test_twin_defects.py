@@ -174,6 +174,7 @@ def test_kernel_defect_is_named(twin: TwinTarget, tmp_path: Path, defect: Defect
 DECLARATIONS = """extern "C" { int fork(); int socket(int, int, int); int unlink(const char*); }
 #include <cstdio>
 #include <cstdlib>
+void* volatile kept;
 """
 HOST_DEFECTS = [
     ("fork bomb", "    for (;;) { fork(); }\n", "forbidden-symbol"),
@@ -183,7 +184,7 @@ HOST_DEFECTS = [
     ("shell", '    system("true");\n', "forbidden-symbol"),
     ("fork without the library", '    asm volatile("syscall" : : "a"(57));\n', "forbidden-name"),
     ("prints 1 GB", '    for (long k = 0; k < (1L << 24); ++k) { printf("%064ld\\n", k); }\n', "output-flood"),
-    ("huge allocation", "    for (;;) { memset(malloc(1 << 24), 1, 1 << 24); }\n", "memory-limit"),
+    ("huge allocation", "    for (;;) { memset(kept = malloc(1 << 24), 1, 1 << 24); }\n", "memory-limit"),
     ("endless loop on the host", "    for (volatile int k = 0;;) { k = 1; }\n", "timeout"),
     ("null pointer", "    *reinterpret_cast<volatile int*>(call->attr_count * 8L) = 1;\n", "crash"),
     ("stack overflow", "    return kope_entry(call) + 1;\n", "crash"),

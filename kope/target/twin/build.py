@@ -29,10 +29,18 @@ _FORMAT = "3"
 """Counts changes to how things are built that no flag or source file shows."""
 _COMMON_FLAGS = ("-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fdiagnostics-color=never")
 _RUNTIME_FLAGS = (*_COMMON_FLAGS, "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math")
-_CANDIDATE_FLAGS = (*_COMMON_FLAGS, "-O1", "-g1", "-fsanitize-coverage=trace-pc")
+_CANDIDATE_FLAGS = (*_COMMON_FLAGS, "-O1", "-g1")
+_COUNT_FLAGS = {"gcc": "-fsanitize-coverage=trace-pc", "clang": "-fsanitize-coverage=trace-pc,no-prune"}
+"""What makes a candidate count its basic blocks; without no-prune, clang leaves out those it can infer."""
 _FAMILY_FLAGS: Mapping[str, tuple[str, ...]] = {
     "gcc": ("-fmax-errors=20", "-fno-diagnostics-show-option"),
-    "clang": ("-ferror-limit=20", "-fno-diagnostics-show-option", "-Wno-unknown-attributes", "-fno-sanitize=undefined"),
+    "clang": (
+        "-ferror-limit=20",
+        "-fno-diagnostics-show-option",
+        "-Wno-unknown-attributes",
+        "-fno-sanitize=undefined",
+        "-fno-finite-loops",
+    ),
 }
 _SOURCES = (".h", ".hpp", ".cpp", ".inc")
 
@@ -78,18 +86,9 @@ class TwinBuilder:
 
     @cached_property
     def runtime_key(self) -> str:
-        """Hash of everything that decides the built runtime: sources, compiler, flags, processor type."""
-        flags = [*_RUNTIME_FLAGS, *_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family]]
-        parts = [
-            self.source_digest,
-            self.compiler.label,
-            *self.compiler.argv,
-            *flags,
-            *symbols.WRAPPED,
-            str(self._root),
-            machine_flags(),
-        ]
-        return digest(parts)
+        """Hash of everything that decides what is built: sources, compiler, flags, processor type."""
+        calls = [*self.runtime_argv(), *self.candidate_argv(), *self.link_argv(Path("runtime"))]
+        return digest([self.source_digest, self.compiler.label, machine_flags(), *calls])
 
     @cached_property
     def runtime(self) -> Runtime:
@@ -169,7 +168,8 @@ class TwinBuilder:
 
     def candidate_argv(self, *, preprocess: bool = False) -> list[str]:
         """Return the command that compiles a candidate in its own folder."""
-        flags = [*_CANDIDATE_FLAGS, *_FAMILY_FLAGS[self.compiler.family]]
+        family = self.compiler.family
+        flags = [*_CANDIDATE_FLAGS, _COUNT_FLAGS[family], *_FAMILY_FLAGS[family]]
         includes = [f"-I{self._root / 'include'}", f"-I{self._candidate_include}"]
         last = ["-E"] if preprocess else ["-c"]
         return [*self.compiler.argv, *flags, *includes, *last, "-x", "c++", source.SOURCE_NAME]

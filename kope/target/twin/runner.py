@@ -26,8 +26,9 @@ _CASE_COST_BYTES = 1 << 20
 _MAX_RESTARTS = 32
 _ADDRESS_ROOM_BYTES = 64 << 30
 """Address space beyond memory: device addresses are reserved without memory behind them."""
-_HARNESS_REFUSED, _ANSWER_LOST = 64, 71
-"""Exit states of the harness: it cannot use what the driver gave it; it cannot write what it found."""
+_HARNESS_REFUSED, _DIED_UNTOLD, _ANSWER_LOST = 64, 70, 71
+"""Exit states of the harness: it cannot use what it was given; a fault after which nothing more was possible; it cannot
+write what it found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +242,9 @@ def death(returncode: int, stopped: str, *, limit_s: float, memory_bytes: int, b
         )
     if stopped == "processes":
         return Diagnostic("fork-attempt", f"the candidate started processes{place}", remedy="do all work in the kernel")
+    if returncode == _DIED_UNTOLD:
+        words = f"the candidate died and its end could not be recorded{place}"
+        return Diagnostic("crash", words, remedy="check pointers and array bounds in scalar code")
     if returncode < 0:
         name, kind, what, remedy = _signal(-returncode)
         return Diagnostic(kind, f"the candidate {what}{place} ({name})", remedy=remedy)
