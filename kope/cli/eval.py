@@ -9,7 +9,7 @@ import typer
 
 from kope.cli.options import ChipOption, CompilerOption, JobsOption, JsonOption, TargetOption
 from kope.cli.output import print_json, print_rich, progress, say
-from kope.cli.setup import evaluator, read_candidate, the_task
+from kope.cli.setup import read_candidate, the_task
 
 
 def register(app: typer.Typer) -> None:
@@ -28,15 +28,15 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Judge a candidate on every case of a task: compile, run, compare, time. Exits with 1 unless it is verified."""
-    from kope import config
+    from kope import config, wiring
     from kope.model import Verdict
     from kope.report import verdict
 
     settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs})
     found = the_task(settings, task)
     candidate = read_candidate(file)
-    judge = evaluator(settings, seed=seed)
     with progress() as tell:
+        judge = wiring.evaluator(settings, seed=seed, progress=tell)
         tell(f"judging {file} on the {len(found.cases)} cases of {found.name}")
         outcome = judge.evaluate(found, candidate, settings.cache / "work", promote=lambda times_us: True)
     fingerprint = judge.fingerprint()

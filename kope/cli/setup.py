@@ -1,4 +1,4 @@
-"""What several commands need before they can begin: the task meant, the candidate given, an evaluator for a target."""
+"""What several commands need before they can begin: the task meant, the candidate given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from kope.errors import ConfigError
 
 if TYPE_CHECKING:
     from kope.config import Settings
-    from kope.evaluate import CaseLibrary, TaskEvaluator
     from kope.model import Candidate, Task
 
 
@@ -27,20 +26,6 @@ def the_task(settings: Settings, name: str) -> Task:
     from kope.task import find_task
 
     return find_task(name, task_folders(settings))
-
-
-def case_library(settings: Settings) -> CaseLibrary:
-    """Return where inputs and reference outputs come from."""
-    from kope.wiring import case_library
-
-    return case_library(settings)
-
-
-def evaluator(settings: Settings, *, seed: int = 0) -> TaskEvaluator:
-    """Return an evaluator on the target of the settings. Raises ConfigError for a target that cannot be used."""
-    from kope import wiring
-
-    return wiring.evaluator(settings, seed=seed)
 
 
 def read_candidate(file: Path) -> Candidate:

@@ -9,7 +9,7 @@ import typer
 
 from kope.cli.options import JsonOption
 from kope.cli.output import print_json, print_table, progress, say
-from kope.cli.setup import case_library, task_folders, the_task
+from kope.cli.setup import task_folders, the_task
 
 if TYPE_CHECKING:
     from kope.evaluate.check import TaskCheck
@@ -105,13 +105,13 @@ def _case_row(task: Task, case: Case) -> tuple[str, str, str, str]:
 @group.command("check", epilog="Example: kope task check ./leaky_relu")
 def check(task: TaskName, json: JsonOption = False) -> None:
     """Run a task's reference on all cases and say what is wrong or weak. Exits with 1 when it cannot be used."""
-    from kope import config
+    from kope import config, wiring
     from kope.evaluate.check import check_task
 
     settings = config.load()
     found = the_task(settings, task)
     with progress() as tell:
-        result = check_task(found, case_library(settings), progress=tell)
+        result = check_task(found, wiring.case_library(settings), progress=tell)
         tell("deriving a first kernel from the reference")
         problem = _derive_problem(found)
     if json:
