@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from kope import process
-from kope.errors import MachineError, SandboxError, ToolMissing
+from kope.errors import KopeError, MachineError, SandboxError, ToolMissing
 
 Profile = Literal["tool", "candidate"]
 """tool: compilers and references; a forbidden system call fails with EPERM. candidate: network, new processes and
@@ -104,28 +104,35 @@ def run(
     MachineError when it cannot start a process.
     """
     command = [_program(argv[0], workdir), *argv[1:]]
-    skipped = [*without, *_refused]
-    done, answer = _launch(command, workdir, limits, readable, writable, env, stdin, pass_fds, profile, skipped)
-    layer = _LAYER_OF_STEP.get(answer.failed_step)
-    if layer and layer not in skipped:
+    home = str(workdir.absolute())
+    environment = {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, **(env or {})}
+    while True:
+        skipped = [*without, *_refused]
+        spec = _spec(command, home, limits, readable, writable, profile, skipped)
+        done, answer = _launch(spec, limits, environment, stdin, pass_fds)
+        layer = _LAYER_OF_STEP.get(answer.failed_step)
+        if layer is None or layer in skipped:
+            break
         # Some containers allow namespaces and then not what is done in them; the other layers hold there.
         _refused.append(layer)
-        return run(
-            argv, workdir=workdir, limits=limits, readable=readable, writable=writable, env=env, stdin=stdin,
-            pass_fds=pass_fds, profile=profile, without=without,
-        )  # fmt: skip
     if answer.failed_step:
-        _raise_failed(command, answer)
+        raise _failure(command, answer)
     stopped = "timeout" if done.timed_out else "output" if done.flooded else answer.stopped
     if not answer.ended and not stopped:
-        raise SandboxError(
-            f"the sandbox ended early ({done.stderr.strip()[-200:] or done.returncode}); see `kope doctor`"
-        )
+        last = done.stderr.strip()[-200:] or str(done.returncode)
+        raise SandboxError(f"the sandbox ended early ({last}); see `kope doctor`")
     code = os.waitstatus_to_exitcode(answer.status) if answer.ended else -signal.SIGKILL
     return Finished(
-        tuple(argv), code, done.stdout, done.stderr, done.wall_s, stopped or _guess(code, done.stderr), done.truncated,
-        answer.peak_kb << 10, answer.layers,
-    )  # fmt: skip
+        tuple(argv),
+        code,
+        done.stdout,
+        done.stderr,
+        done.wall_s,
+        stopped or _guess(code, done.stderr),
+        done.truncated,
+        answer.peak_kb << 10,
+        answer.layers,
+    )
 
 
 _refused: list[str] = []
@@ -150,37 +157,49 @@ class _Answer:
     failed_text: str = ""
 
 
-def _launch(
+def _spec(
     command: Sequence[str],
-    workdir: Path,
+    home: str,
     limits: Limits,
     readable: Sequence[Path],
     writable: Sequence[Path],
-    env: Mapping[str, str] | None,
-    stdin: bytes | None,
-    pass_fds: Sequence[int],
     profile: Profile,
     without: Sequence[str],
-) -> tuple[process.Completed, _Answer]:
-    answers, report = os.pipe()
-    home = str(workdir.absolute())
+) -> dict[str, object]:
+    """Return what confine.spec.Spec holds, but for the report's file number."""
     cpu_s = limits.cpu_s if limits.cpu_s is not None else limits.wall_s * (os.cpu_count() or 1)
-    address_bytes = limits.memory_bytes + (1 << 30) if limits.address_bytes is None else limits.address_bytes
-    spec = {
-        "argv": list(command), "parent": os.getpid(), "workdir": home,
+    return {
+        "argv": list(command),
+        "parent": os.getpid(),
+        "workdir": home,
         "readable": [str(path.absolute()) for path in readable],
         "writable": [str(path.absolute()) for path in writable],
-        "candidate": profile == "candidate", "cpu_s": max(1, math.ceil(cpu_s)), "memory_bytes": limits.memory_bytes,
-        "address_bytes": address_bytes, "file_bytes": limits.file_bytes,
+        "candidate": profile == "candidate",
+        "cpu_s": max(1, math.ceil(cpu_s)),
+        "memory_bytes": limits.memory_bytes,
+        "address_bytes": limits.memory_bytes + (1 << 30) if limits.address_bytes is None else limits.address_bytes,
+        "file_bytes": limits.file_bytes,
         "disk_bytes": 4 * limits.file_bytes if limits.disk_bytes is None else limits.disk_bytes,
-        "processes": limits.processes, "report_fd": report, "without": list(without),
-    }  # fmt: skip
-    root = str(Path(__file__).parents[1])
+        "processes": limits.processes,
+        "without": list(without),
+    }
+
+
+def _launch(
+    spec: Mapping[str, object],
+    limits: Limits,
+    environment: Mapping[str, str],
+    stdin: bytes | None,
+    pass_fds: Sequence[int],
+) -> tuple[process.Completed, _Answer]:
+    """Start the launcher and read what it reports through a pipe of its own."""
+    answers, report = os.pipe()
+    told = marshal.dumps({**spec, "report_fd": report}).hex()
     try:
         done = process.run(
-            [sys.executable, "-I", "-S", "-c", _START, root, marshal.dumps(spec).hex()],
-            cwd=workdir,
-            env={"PATH": _PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, **(env or {})},
+            [sys.executable, "-I", "-S", "-c", _START, str(Path(__file__).parents[1]), told],
+            cwd=str(spec["workdir"]),
+            env=environment,
             timeout_s=limits.wall_s,
             stdin=stdin,
             output_limit_bytes=limits.output_bytes,
@@ -217,14 +236,15 @@ def _program(name: str, workdir: Path) -> str:
     return found
 
 
-def _raise_failed(command: Sequence[str], answer: _Answer) -> None:
+def _failure(command: Sequence[str], answer: _Answer) -> KopeError:
+    """Return why a program could not be started, as an error with the next step."""
     if answer.failed_step == "start" and answer.failed_errno in (errno.ENOENT, errno.ENOEXEC):
-        raise ToolMissing(f"{command[0]} cannot be executed: {answer.failed_text}; reinstall it", command)
+        return ToolMissing(f"{command[0]} cannot be executed: {answer.failed_text}; reinstall it", command)
     if answer.failed_step == "start" and answer.failed_errno in (errno.EAGAIN, errno.ENOMEM):
-        raise MachineError(f"cannot start {command[0]}: {answer.failed_text}; free memory or processes and run again")
-    raise SandboxError(
-        f"{command[0]} cannot be confined ({answer.failed_step}: {answer.failed_text}); see `kope doctor`"
-    )
+        text = f"cannot start {command[0]}: {answer.failed_text}; free memory or processes and run again"
+        return MachineError(text)
+    why = f"{answer.failed_step}: {answer.failed_text}"
+    return SandboxError(f"{command[0]} cannot be confined ({why}); see `kope doctor`")
 
 
 _NO_MEMORY = ("bad_alloc", "MemoryError", "Cannot allocate memory", "ut of memory", "virtual memory exhausted")
