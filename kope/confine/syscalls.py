@@ -26,20 +26,21 @@ _AF_UNIX = 1
 _NUMBERS = {
     "socket": (41, 198), "socketpair": (53, 199), "connect": (42, 203), "bind": (49, 200), "clone": (56, 220),
     "fork": (57, -1), "vfork": (58, -1), "clone3": (435, 435), "ptrace": (101, 117), "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271), "kcmp": (312, 272), "pidfd_getfd": (438, 438), "mount": (165, 40), "umount2":
-    (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268), "open_tree":
-    (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
-    "fspick": (433, 433), "mount_setattr": (442, 442), "swapon": (167, 224), "swapoff": (168, 225), "reboot": (169,
-    142), "sethostname": (170, 161), "setdomainname": (171, 162), "init_module": (175, 105), "delete_module": (176,
-    106), "finit_module": (313, 273), "kexec_load": (246, 104), "kexec_file_load": (320, 294), "acct": (163, 89),
-    "quotactl": (179, 60), "syslog": (103, 116), "settimeofday": (164, 170), "adjtimex": (159, 171),
-    "clock_settime": (227, 112), "clock_adjtime": (305, 266), "bpf": (321, 280), "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282), "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "fanotify_init": (300, 262), "io_uring_setup":
-    (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "memfd_create": (319, 279),
-    "memfd_secret": (447, 447), "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240,
-    180), "move_pages": (279, 239), "migrate_pages": (256, 238), "mbind": (237, 235), "set_mempolicy": (238, 237),
-    "iopl": (172, -1), "ioperm": (173, -1), "modify_ldt": (154, -1), "vhangup": (153, 58),
+    "process_vm_writev": (311, 271), "kcmp": (312, 272), "pidfd_getfd": (438, 438), "mount": (165, 40),
+    "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268),
+    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
+    "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442), "swapon": (167, 224),
+    "swapoff": (168, 225), "reboot": (169, 142), "sethostname": (170, 161), "setdomainname": (171, 162),
+    "init_module": (175, 105), "delete_module": (176, 106), "finit_module": (313, 273), "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294), "acct": (163, 89), "quotactl": (179, 60), "syslog": (103, 116),
+    "settimeofday": (164, 170), "adjtimex": (159, 171), "clock_settime": (227, 112), "clock_adjtime": (305, 266),
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "add_key": (248, 217),
+    "request_key": (249, 218), "keyctl": (250, 219), "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427), "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
+    "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180), "move_pages": (279, 239),
+    "migrate_pages": (256, 238), "mbind": (237, 235), "set_mempolicy": (238, 237), "iopl": (172, -1),
+    "ioperm": (173, -1), "modify_ldt": (154, -1), "vhangup": (153, 58),
 }  # fmt: skip
 _SPECIAL = ("socket", "clone", "fork", "vfork", "clone3", "socketpair")
 
