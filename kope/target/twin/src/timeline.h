@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "kope_twin/control.h"
@@ -30,6 +31,15 @@ struct Event {
     uint32_t cycles; // occupation of the pipe; Move: without the transfer itself
     uint32_t bytes;  // Move
 };
+
+struct CoreTimeline;
+
+// How many events of a block are kept, and which share of the memory's bandwidth it is given when there are more.
+struct TraceLimits {
+    size_t events = 1 << 20;
+    double share = 1.0;
+};
+extern TraceLimits trace_limits;
 
 // The events of one block. Scalar work between instructions is folded into the next one.
 class Trace {
@@ -56,8 +66,12 @@ public:
     // No pipe can need less than this.
     uint64_t least_cycles() const;
 
+    // The part that was too long to keep, nullptr when all events are there.
+    const CoreTimeline* condensed() const { return condensed_.get(); }
+
 private:
     void add(Event event);
+    void condense();
 
     std::vector<Event> events_;
     uint64_t pending_ = 0;
@@ -65,21 +79,12 @@ private:
     uint64_t instructions_[kPipes] = {};
     uint64_t vector_[control::VectorTypeCount] = {};
     uint32_t dirty_ = 0;
+    std::shared_ptr<CoreTimeline> condensed_;
 };
 
-// Turns the traces of a launch into times. One object per launch.
-class Replay {
-public:
-    Replay(uint32_t blocks, uint64_t gm_bytes, uint64_t least_cycles);
-    ~Replay();
-    // Traces in block order. Fills times (start, end, busy, wait) and returns the duration of the launch without its
-    // launch cost, in microseconds. `cores` is how many cores took part.
-    double run(const std::vector<const Trace*>& traces, std::vector<control::BlockTimes>& times, uint32_t& cores);
-
-private:
-    struct State;
-    State* state_;
-};
+// Turns the traces of a launch, in block order, into times. Fills `times` (start, end, busy, wait) and returns the duration
+// without the launch cost, in microseconds. gm_bytes: what all blocks move together. core_count: cores that took part.
+double replay(const std::vector<const Trace*>& traces, uint64_t gm_bytes, std::vector<control::BlockTimes>& times, uint32_t& core_count);
 
 } // namespace runtime
 } // namespace kope_twin

@@ -1,0 +1,84 @@
+// The pipes of one core as time passes over its events, and the memory that all cores share.
+#ifndef KOPE_TWIN_SRC_CORE_TIMELINE_H
+#define KOPE_TWIN_SRC_CORE_TIMELINE_H
+
+#include <vector>
+
+#include "parameters.h"
+#include "timeline.h"
+
+namespace kope_twin {
+namespace runtime {
+
+// Parameters in cycles and bytes per cycle.
+struct Rates {
+    double memory = parameters.gm_bandwidth_gbps * 1e3 / parameters.clock_mhz;
+    double read = parameters.gm_to_ub_gbps * 1e3 / parameters.clock_mhz; // one core
+    double write = parameters.ub_to_gm_gbps * 1e3 / parameters.clock_mhz;
+    double read_latency = parameters.gm_read_latency_ns * parameters.clock_mhz * 1e-3;
+    double write_latency = parameters.gm_write_latency_ns * parameters.clock_mhz * 1e-3;
+};
+
+// Device memory as time slices with a capacity in bytes each. Transfers take what is left from their start on.
+class SharedMemory {
+public:
+    SharedMemory(double bytes_per_cycle, double slice_cycles, double from = 0.0)
+        : origin_(from), slice_(slice_cycles), capacity_(bytes_per_cycle * slice_cycles)
+    {
+    }
+
+    // Returns when a transfer that starts at `start` and can move `rate` bytes per cycle is through.
+    double take(double start, double bytes, double rate);
+
+private:
+    size_t next_free(size_t index);
+    void grow(size_t index);
+
+    double origin_; // nothing is asked for before it
+    double slice_;
+    double capacity_;
+    std::vector<float> used_;
+    std::vector<uint32_t> skip_;
+};
+
+struct CoreTimeline {
+    enum Stop { AfterMove, AtSync, AtEnd };
+
+    double start = 0.0;
+    double scalar = 0.0;         // time of the scalar unit
+    double free[kPipes] = {};    // when the pipe can start its next instruction
+    double visible[kPipes] = {}; // when everything the pipe has done so far is visible
+    double busy[kPipes] = {};
+    double waited = 0.0;
+    std::vector<double> queue[kPipes]; // starts of the last instructions, a ring
+    size_t issued[kPipes] = {};
+    std::vector<double> slots; // flags: when what they stand for is visible
+
+    void begin(double now);
+    // Takes up what another timeline that began at 0 came to.
+    void go_on_from(const CoreTimeline& other, double now);
+    // Runs from event `next` up to and including the next transfer, or to a SyncAll, or to the end.
+    Stop advance(const std::vector<Event>& events, size_t& next, SharedMemory& memory, const Rates& rates);
+    void wait_until(double time)
+    {
+        if (time > scalar) {
+            waited += time - scalar;
+            scalar = time;
+        }
+    }
+    double everything() const;
+    void barrier_all();
+
+private:
+    double issue(int pipe);
+    void work(const Event& event);
+    void move(const Event& event, SharedMemory& memory, const Rates& rates);
+    void set(const Event& event);
+    void wait(const Event& event);
+    void join(uint32_t pipes);
+};
+
+} // namespace runtime
+} // namespace kope_twin
+
+#endif
