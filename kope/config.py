@@ -42,7 +42,14 @@ def _setting(default: Any, read: Callable[[Any], Any], about: str, *, is_path: b
 def _path(value: Any) -> Path:
     if not isinstance(value, str) or not value:
         raise ValueError("a path is needed")
-    return Path(value).expanduser()
+    return _in_home(value)
+
+
+def _in_home(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as homeless:
+        raise ConfigError(f"{text} cannot be resolved: this user has no home folder; set HOME") from homeless
 
 
 def _paths(value: Any) -> tuple[Path, ...]:
@@ -104,7 +111,7 @@ def _one_of(*words: str) -> Callable[[Any], str]:
 
 def _default_cache() -> Path:
     home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if home.startswith("/") else Path("~/.cache").expanduser()) / "kope"
+    return (Path(home) if home.startswith("/") else _in_home("~/.cache")) / "kope"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +159,7 @@ def load(flags: Mapping[str, Any] | None = None, *, cwd: Path | None = None) -> 
     Raises ConfigError for an unknown key of the file, naming the nearest, and for a value that cannot be used.
     """
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    file = find_file(cwd or Path.cwd())
+    file = find_file(cwd or _working_folder())
     table = _read(file) if file else {}
     _refuse_unknown(file, table)
     values: dict[str, Any] = {}
@@ -174,6 +181,13 @@ def load(flags: Mapping[str, Any] | None = None, *, cwd: Path | None = None) -> 
         else:
             origins[name] = Origin("default")
     return Settings(**values, origins=origins)
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as gone:
+        raise ConfigError("the working folder does not exist any more; change into one that does") from gone
 
 
 def find_file(folder: Path) -> Path | None:

@@ -90,6 +90,15 @@ def test_unusable_variable_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
         config.load()
 
 
+def test_a_working_folder_that_is_gone_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(ConfigError, match="working folder does not exist"):
+        config.load()
+
+
 def test_every_setting_is_documented() -> None:
     text = (Path(__file__).parents[1] / "docs" / "settings.md").read_text("utf-8")
     missing = [name for name in config.NAMES if f"`{name}`" not in text or f"`KOPE_{name.upper()}`" not in text]
