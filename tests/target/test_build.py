@@ -94,6 +94,19 @@ def test_runtime_internals_cannot_be_reached_by_redeclaring_them(tiny: TwinBuild
 
 
 @pytest.mark.parametrize(
+    "trick",
+    [
+        "#define L [\nL L gnu::optimize(3)]] void f() {}",
+        "#define F __attri\\\nbute__\n#define G(x) no_##x\nF((G(sanitize_coverage))) void f() {}",
+        '%:define P _Prag\\\nma\nP("GCC optimize(3)")',
+    ],
+)
+def test_macros_do_not_hide_words(tiny: TwinBuilder, tmp_path: Path, trick: str) -> None:
+    built = tiny.build(entry("    return 0;", trick), tmp_path)
+    assert [found.kind for found in built.diagnostics] == ["forbidden-name"]
+
+
+@pytest.mark.parametrize(
     "definition",
     [
         'extern "C" void* memcpy(void* a, const void*, size_t) { return a; }',

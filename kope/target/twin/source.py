@@ -47,7 +47,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*(?:\#|%:)[ \t]*(\w+)[ \t]*(.*)$", re.MULTILINE)
 _INCLUDE = re.compile(r'[<"]([^>"\n]+)[>"]')
 
 _RUNTIME_WORDS = re.compile(
-    r"kope_twin\w*|__sanitizer\w*|__wrap_\w+|__real_\w+|no_sanitize\w*|no_profile\w*|no_instrument_function"
+    r"(?i:kope_twin)\w*|__sanitizer\w*|__wrap_\w+|__real_\w+|no_sanitize\w*|no_profile\w*|no_instrument_function"
     r"|disable_sanitizer_instrumentation|ifunc|constructor|destructor|init_priority"
 )
 _MACHINE_WORDS = re.compile(
@@ -124,9 +124,8 @@ _ENTRY_REMEDY = 'define extern "C" int kope_entry(const KopeCall* call) and laun
 
 
 def needs_preprocessing(source: str) -> bool:
-    """Whether tokens may be glued together by the preprocessor, so that the text alone does not show them all."""
-    masked = mask(source)
-    return "##" in masked or "%:%:" in masked
+    """Whether macros may put words together that the text alone does not show."""
+    return any(match.group(1) == "define" for match in _DIRECTIVE.finditer(mask(source)))
 
 
 def preprocessed_findings(text: str) -> tuple[Diagnostic, ...]:
@@ -206,9 +205,9 @@ def _line_at(masked: str, glued: str, offset: int) -> int:
 
 
 def _attribute_spans(text: str) -> Iterator[tuple[int, int]]:
-    for match in re.finditer(r"\b__attribute(?:__)?\s*\(|\[\s*\[", text):
+    for match in re.finditer(r"\b__attribute(?:__)?\s*\(|(?:\[|<:)\s*(?:\[|<:)", text):
         opening = match.end() - 1
-        end = closing(text, opening)
+        end = closing(text, opening) if text[opening] in "([" else -1
         yield opening, end if end >= 0 else len(text)
 
 
