@@ -36,6 +36,8 @@ _NAMES = (
     "clang++-16",
     "clang++-15",
 )
+_INSTALLED = re.compile(r"bin|lib\w*|include|sysroot|.+-linux-.+")
+"""Folders of a compiler's prefix. Not all of the prefix: it may be somebody's ~/.local."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,17 @@ class Compiler:
         """What fingerprints and doctor show, e.g. "g++ 12.2.0"."""
         name = "ziglang clang++" if self.packaged else {"gcc": "g++", "clang": "clang++"}[self.family]
         return f"{name} {self.version}"
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """What has to be readable to run it, besides the system's own folders: where it is installed."""
+        program = Path(self.argv[0]).resolve()
+        if self.packaged:
+            return (program.parent,)
+        prefix = program.parents[1]
+        if prefix in (Path("/"), Path("/usr"), Path("/usr/local")):
+            return ()
+        return tuple(sorted(entry for entry in prefix.iterdir() if entry.is_dir() and _INSTALLED.fullmatch(entry.name)))
 
 
 @lru_cache(maxsize=8)
