@@ -10,11 +10,14 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.status import Status
+from rich.text import Text
 
 from kope.loop import Stop, TaskResult
 from kope.model import Attempt, Task
 from kope.report.table import attempt_line
 
+_TAIL = 60
+"""Characters of a reply that are shown while it comes."""
 _STOPPED = {
     Stop.ITERATIONS: "the number of attempts asked for",
     Stop.CONVERGED: "nothing left to try",
@@ -38,6 +41,9 @@ class Silent:
     def note(self, text: str) -> None:
         """Nothing."""
 
+    def reply(self, text: str) -> None:
+        """Nothing."""
+
     def begin(self, task: Task, session_id: str, earlier: Sequence[Attempt]) -> None:
         """Nothing."""
 
@@ -57,6 +63,7 @@ class Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._status: Status | None = console.status("") if console.is_terminal else None
+        self._reply = ""
         self._noted = False
 
     def __enter__(self) -> Lines:
@@ -78,6 +85,13 @@ class Lines:
             self._say(text)
         self._noted = True
 
+    def reply(self, text: str) -> None:
+        """Show the end of a model's reply while it comes."""
+        if self._status is not None:
+            self._reply += text
+            shown = " ".join(self._reply[-4 * _TAIL :].split())[-_TAIL:]
+            self._status.update(Text(f"model, {len(self._reply)} characters: {shown}"))
+
     def begin(self, task: Task, session_id: str, earlier: Sequence[Attempt]) -> None:
         """Say which task starts, and what an interrupted run already did."""
         self._say(f"{task.name}: {len(task.cases)} cases, session {session_id}")
@@ -88,6 +102,7 @@ class Lines:
 
     def trying(self, task: Task, iteration: int, move: str) -> None:
         """Show what is compiled and run now."""
+        self._reply = ""
         if self._status is not None:
             self._status.update(f"{task.name}, attempt {iteration}: {move}")
 
