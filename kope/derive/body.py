@@ -61,6 +61,8 @@ class Body:
     """Prints a section. locals: stored tensor of a load or output by step, "xLocal". source: lines of the reference.
 
     long_rows: row values are scalars, read back before every visit of the row; columns come in pieces like the row.
+    visit: which one. accumulate: partial results of a long row are one repeat, not a tile. blocks: where row values
+    fill a block, by step; None when they are read back as scalars.
     """
 
     program: Program
@@ -73,6 +75,8 @@ class Body:
     row_names: Mapping[int, str] = field(default_factory=dict)
     long_rows: bool = False
     visit: int = 0
+    accumulate: bool = False
+    blocks: Mapping[int, str] | None = None
     lines: list[str] = field(default_factory=list)
     _line: int = 0
 
@@ -149,7 +153,10 @@ class Body:
 
     def _call(self, dst: str, step: Step) -> None:
         mixed = self.program.mixed(step)
-        if mixed == "col" and not self.long_rows:
+        if mixed == "col" and not self.long_rows and step.op == "fused-multiply-add":
+            factors = ", ".join(self._name(arg) for arg in step.args[1:])
+            self._emit(f"ColumnsMulAdd({dst}, {factors}, rows);")
+        elif mixed == "col" and not self.long_rows:
             self._emit(
                 f"Columns{_MIXED[step.op]}({dst}, {self._name(step.args[0])}, {self._name(step.args[1])}, rows);"
             )
@@ -162,6 +169,9 @@ class Body:
         left, right = (self._name(arg) for arg in step.args)
         if not self.long_rows:
             self._emit(f"Rows{_MIXED[step.op]}({dst}, {left}, {right}, rows);")
+            return
+        if self.blocks is not None:
+            self._emit(f"Row{_MIXED[step.op]}({dst}, {left}, {self.blocks[step.args[1]]}, count);")
             return
         value = f"{right}Value{self.visit}"
         if step.op == "div":
@@ -220,7 +230,9 @@ class Body:
             source = self._name(step.args[0])
             if self.long_rows:
                 call = {"sum": "Add", "amax": "Max", "amin": "Min"}[step.op]
-                self._emit(f"{call}({name}Sum, {name}Sum, {source}, count);")
+                whole = f"{call}({name}Sum, {name}Sum, {source}, count);"
+                repeat = f"Accumulate{_REDUCTIONS[step.op]}({name}Sum, {source}, count);"
+                self._emit(repeat if self.accumulate else whole)
             else:
                 keep = "true" if self._needed_after(step.args[0], index) else "false"
                 self._emit(f"Reduce{_REDUCTIONS[step.op]}<{keep}>({name}, {source}, rows);")

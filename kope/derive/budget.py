@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kope.derive.emit import Plan, Tensor, plan_kernel, uses_byte, whole_section
-from kope.derive.emit_rows import long_body, plan_rows, row_slots, rows_body, work_elements
+from kope.derive.emit_rows import accumulator, long_body, plan_rows, row_slots, rows_body, work_elements
 from kope.derive.graph import Graph
 from kope.derive.registers import allocate
-from kope.derive.schedule import Schedule
+from kope.derive.schedule import LANES, Schedule
 from kope.model import Task
 
 UB_BYTES = 192 * 1024 - 8 * 1024 - 256
@@ -53,7 +53,8 @@ def _queues(plan: Plan, combination: tuple[str, ...]) -> int:
 
 
 def _depth(plan: Plan, tensor: Tensor) -> int:
-    return plan.schedule.buffers
+    stays = tensor.input and tensor.space == "col" and plan.schedule.columns == "resident"
+    return 1 if stays else plan.schedule.buffers
 
 
 def _flat(plan: Plan, combination: tuple[str, ...]) -> int:
@@ -71,7 +72,10 @@ def _rows(plan: Plan, combination: tuple[str, ...]) -> int:
     total = _queues(plan, combination) + slots * tile * 4
     masks = len(rows.row_masks)
     total += (len(rows.row_names) - masks) * row_slots(plan.schedule.rows) * 4 + masks * _BLOCK
-    total += work_elements(rows, text) * 4 + rows.accumulators * tile * 4
+    total += (
+        work_elements(rows, text) * 4
+        + rows.accumulators * (tile if accumulator(plan.schedule) == "kTile" else LANES) * 4
+    )
     total += max(allocation.masks for allocation in rows.allocations) * tile // 8
     if plan.schedule.spread == "block" and "Rows" in text:
         total += row_slots(plan.schedule.rows) * _BLOCK

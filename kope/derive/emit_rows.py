@@ -10,10 +10,11 @@ from kope.derive.body import Body, Scalars
 from kope.derive.emit import Plan, Tensor, compute_frame, local_names, queue_names, shared_context
 from kope.derive.program import Program
 from kope.derive.registers import Allocation, Section, allocate, section
-from kope.derive.schedule import LANES, MAX_ROWS
+from kope.derive.schedule import LANES, MAX_ROWS, Schedule
 from kope.errors import DeriveError
 
 REDUCTIONS = {"sum": "Sum", "amax": "Max", "amin": "Min"}
+_MEETS = ("Add", "Sub", "Mul", "Div", "Max", "Min")
 _START = {"sum": "0.0f", "amax": "-INFINITY", "amin": "INFINITY"}
 
 
@@ -151,10 +152,11 @@ def rows_context(plan: Plan) -> dict[str, Any]:
         "resident": rows.resident,
         "resident_slot": {t.name: rows.wides - len(rows.resident) + k for k, t in enumerate(rows.resident)},
         "is_resident": {t.name: t.name in resident for t in plan.tensors},
-        "depth": {t.name: "kBuffers" for t in plan.tensors},
+        "depth": {t.name: "1" if t.name in resident else "kBuffers" for t in plan.tensors},
         "row_registers": [name for name in rows.row_names.values() if name not in rows.row_masks],
         "row_masks": rows.row_masks,
         "accumulators": rows.accumulators,
+        "accumulator": accumulator(plan.schedule),
         "passes": len(rows.passes),
         "rows_body": short,
         "long_body": long,
@@ -169,6 +171,11 @@ _FIELDS = [
     {"type": "uint64_t", "name": "rowsPerCore", "text": "rows of one core"},
     {"type": "uint32_t", "name": "rowsPerTile", "text": "rows of one tile, 0 when a row is longer than a tile"},
 ]
+
+
+def accumulator(schedule: Schedule) -> str:
+    """Elements of a partial result of a long row: one repeat, or a tile where reductions fold whole tiles."""
+    return "kTile" if schedule.reduction in ("call", "fold") else "kLanes"
 
 
 def row_slots(rows: int) -> int:
@@ -190,6 +197,7 @@ def _body(rows: RowPlan, part: Section, allocation: Allocation, long_rows: bool)
         {step: name for step, name in queues.items() if step in part.steps and step in kept},
         rows.row_names,
         long_rows,
+        accumulate=accumulator(plan.schedule) == "kLanes",
     )
 
 
@@ -261,8 +269,7 @@ def _row_values(rows: RowPlan, level: int, levels: tuple[int, ...]) -> list[str]
         for at, step in enumerate(program.steps)
         if step.space == "row" and levels[at] == level and step.op not in REDUCTIONS and step.op != "load"
     ]
-    body = _body(rows, Section(tuple(members), ()), Allocation(), True)
-    return lines + body.print()
+    return lines + _body(rows, Section(tuple(members), ()), Allocation(), True).print()
 
 
 def _visit(rows: RowPlan, part: Section, allocation: Allocation, visit: int, levels: tuple[int, ...]) -> list[str]:
@@ -271,21 +278,26 @@ def _visit(rows: RowPlan, part: Section, allocation: Allocation, visit: int, lev
     reductions = [at for at in part.steps if program.steps[at].op in REDUCTIONS]
     for k, at in enumerate(reductions):
         name = f"{rows.row_names[at]}Sum"
-        lines.append(f"const LocalTensor<float> {name} = sumBuffer.Get<float>()[{k} * kTile];")
-        lines.append(f"Duplicate({name}, {_START[program.steps[at].op]}, kTile);")
-    read = _scalars_read(program, part)
-    if read:
+        size = accumulator(rows.plan.schedule)
+        lines.append(f"const LocalTensor<float> {name} = sumBuffer.Get<float>()[{k} * {size}];")
+        lines.append(f"Duplicate({name}, {_START[program.steps[at].op]}, {size});")
+    read = _row_operands(program, part)
+    blocks: dict[int, str] | None = None
+    if rows.plan.schedule.spread == "block":
+        blocks = {at: f"blocks[{k} * kLanes]" for k, at in enumerate(read)}
+        lines += [f"Brcb({place}, {rows.row_names[at]}, 1, {{1, 8}});" for at, place in blocks.items()]
+    elif read:
         lines.append("WaitForVector();")
         lines += [f"const float {rows.row_names[at]}Value{visit} = {rows.row_names[at]}.GetValue(0);" for at in read]
     lines.append("for (uint32_t column = 0; column < columns; column += kTile) {")
     lines.append("    const uint32_t count = columns - column < kTile ? columns - column : kTile;")
-    lines += ["    " + line for line in _piece(rows, part, allocation, visit)]
+    lines += ["    " + line for line in _piece(rows, part, allocation, visit, blocks)]
     lines.append("}")
     return lines
 
 
-def _scalars_read(program: Program, part: Section) -> list[int]:
-    """Row values that this visit uses as scalars."""
+def _row_operands(program: Program, part: Section) -> list[int]:
+    """Row values that meet columns in this visit."""
     found = []
     for at in part.steps:
         step = program.steps[at]
@@ -294,7 +306,9 @@ def _scalars_read(program: Program, part: Section) -> list[int]:
     return sorted(set(found))
 
 
-def _piece(rows: RowPlan, part: Section, allocation: Allocation, visit: int) -> list[str]:
+def _piece(
+    rows: RowPlan, part: Section, allocation: Allocation, visit: int, blocks: dict[int, str] | None
+) -> list[str]:
     """One piece of a row: copy in, compute, copy out."""
     plan = rows.plan
     loads = [t for t in plan.tensors if t.input and t.step in part.steps]
@@ -307,7 +321,7 @@ def _piece(rows: RowPlan, part: Section, allocation: Allocation, visit: int) -> 
             offset = f"{start} + column"
         lines.append(f"LoadColumns({t.name}Queue, {t.name}Gm, {offset}, count);")
     body = _body(rows, part, allocation, True)
-    body.visit = visit
+    body.visit, body.blocks = visit, blocks
     lines += compute_frame([*loads, *stores], body.print())
     lines += [f"StoreColumns({t.name}Queue, {t.name}Gm, row * columns + column, count);" for t in stores]
     return lines
@@ -316,17 +330,21 @@ def _piece(rows: RowPlan, part: Section, allocation: Allocation, visit: int) -> 
 def _helpers(rows: RowPlan, text: str) -> dict[str, Any]:
     """Which member functions the bodies call."""
     schedule = rows.plan.schedule
-    meets = [name for name in ("Add", "Sub", "Mul", "Div", "Max", "Min") if f"Rows{name}(" in text]
+    meets = [name for name in _MEETS if f"Rows{name}(" in text]
     reduces = [name for name in ("Sum", "Max", "Min") if f"Reduce{name}<" in text]
+    accumulates = accumulator(schedule) == "kLanes"
     return {
         "reduce_count": len(reduces),
         "row_helpers": [(n, schedule.reduction) for n in reduces] + [(n, schedule.spread) for n in meets],
-        "column_helpers": [name for name in ("Add", "Sub", "Mul", "Div", "Max", "Min") if f"Columns{name}(" in text],
+        "block_helpers": [n for n in _MEETS if schedule.spread == "block" and (n in meets or f" Row{n}(" in text)],
+        "column_helpers": [name for name in _MEETS if f"Columns{name}(" in text],
+        "accumulate_helpers": [n for n in ("Sum", "Max", "Min") if accumulates and f"Finish{n}(" in text],
         "finish_helpers": [name for name in ("Sum", "Max", "Min") if f"Finish{name}(" in text],
         "uses": {
-            "blocks": bool(meets) and schedule.spread == "block",
+            "blocks": "blocks[" in text or (bool(meets) and schedule.spread == "block"),
             "scalar_reads": "WaitForVector" in text or (bool(meets) and schedule.spread == "scalar"),
             "convert": "Convert(" in text,
+            "multiply_add": "ColumnsMulAdd(" in text,
         },
     }
 

@@ -253,20 +253,36 @@ def _fuse(program: Program, choices: tuple[str, ...]) -> Program:
         uses[output.node] += 2
     steps = list(program.steps)
     for at, step in enumerate(steps):
-        if step.op == "add" and step.space != "row" and not program.mixed(step):
-            steps[at] = _fused(steps, uses, step, choices) or step
+        if step.op == "add" and step.space != "row":
+            mixed = program.mixed(step)
+            fused = (
+                _fused_columns(steps, uses, step) if mixed == "col" else None if mixed else _fused(steps, uses, step)
+            )
+            if fused is not None and fused.op in choices:
+                steps[at] = fused
     return replace(program, steps=tuple(steps))
 
 
-def _fused(steps: list[Step], uses: list[int], step: Step, choices: tuple[str, ...]) -> Step | None:
+def _fused_columns(steps: list[Step], uses: list[int], step: Step) -> Step | None:
+    """x g + b with g and b per column."""
+    product, added = step.args
+    made = steps[product]
+    if made.op != "mul" or uses[product] != 1 or steps[made.args[1]].space != "col":
+        return None
+    if uses[made.args[0]] != 1 or steps[made.args[0]].op == "load":
+        return None
+    return replace(step, op="fused-multiply-add", args=(made.args[0], made.args[1], added))
+
+
+def _fused(steps: list[Step], uses: list[int], step: Step) -> Step | None:
     for kept, product in (step.args, step.args[::-1]):
         made = steps[product]
         if uses[product] != 1 or made.space != step.space or kept == product:
             continue
-        if made.op == "muls" and "axpy" in choices and uses[kept] == 1 and steps[kept].op != "load":
+        if made.op == "muls" and uses[kept] == 1 and steps[kept].op != "load":
             return replace(step, op="axpy", args=(kept, made.args[0]), scalar=made.scalar)
         same = all(steps[arg].space == step.space for arg in made.args)
-        if made.op == "mul" and "fused-multiply-add" in choices and same:
+        if made.op == "mul" and same:
             for first, second in (made.args, made.args[::-1]):
                 if uses[first] == 1 and first != second and steps[first].op != "load":
                     return replace(step, op="fused-multiply-add", args=(first, second, kept))

@@ -31,8 +31,9 @@ class Schedule:
     reuse: a value may take over the buffer of an operand that is not needed any more.
     copy: "pad" copies by DataCopyPad always, "aligned" by DataCopy where the length allows it.
     columns: "reload" loads per-column tensors with every tile, "resident" once per core.
-    reduction: "fold" halves each row by full-rate additions down to one repeat, "strips" does that for all rows of a tile
-        together, "call" is one ReduceSum or ReduceMax per row, which adds repeats one after the other.
+    reduction: how a row comes down to one repeat. "fold" halves it by full-rate additions, "accumulate" adds all its
+        repeats in one instruction, "strips" does that for all short rows of a tile together, "call" is one ReduceSum or
+        ReduceMax per row.
     spread: how a row value meets its columns: "scalar" reads it back and uses it as a scalar operand, "block" fills a
         32-byte block with it that the instruction repeats.
     rewrites: names of rewrite.REWRITES. choices: instruction choices of lowering.
@@ -77,7 +78,7 @@ _WORDS = {
     "precision": ("float", "native"),
     "copy": ("pad", "aligned"),
     "columns": ("reload", "resident"),
-    "reduction": ("call", "fold", "strips"),
+    "reduction": ("fold", "accumulate", "strips", "call"),
     "spread": ("scalar", "block"),
 }
 
