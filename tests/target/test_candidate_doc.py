@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kope.target.twin.source import ALLOWED_HEADERS
+from kope.target.twin.refusals import ALLOWED_HEADERS
 
 ROOT = Path(__file__).parents[2]
 DOC = (ROOT / "docs" / "candidate.md").read_text("utf-8")

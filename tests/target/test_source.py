@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from kope.target.twin import source
+from kope.target.twin import refusals, source
+from kope.target.twin.launches import rewrite_launches
 
 HEAD = '#include "kernel_operator.h"\n#include "kope_candidate.h"\n'
 ENTRY = 'extern "C" int kope_entry(const KopeCall* call) { return 0; }\n'
 
 
 def kinds(text: str) -> list[tuple[str, int]]:
-    return [(found.kind, found.line) for found in source.findings(text)]
+    return [(found.kind, found.line) for found in refusals.findings(text)]
 
 
 def test_plain_candidate_is_accepted() -> None:
-    assert source.findings(HEAD + ENTRY) == ()
+    assert refusals.findings(HEAD + ENTRY) == ()
 
 
 @pytest.mark.parametrize(
@@ -79,13 +80,53 @@ def test_name_cut_by_a_line_splice_is_found_where_it_starts() -> None:
     assert kinds(text) == [("forbidden-name", 4)]
 
 
+@pytest.mark.parametrize("cut", ["#inc\\\nlude <fstream>", "#include <fst\\\nream>", "#\\\n\\\ninclude <fstream>"])
+def test_directive_cut_by_line_splices_is_found(cut: str) -> None:
+    assert kinds(HEAD + cut + "\n" + ENTRY + "void f() { asm(); }\n") == [
+        ("forbidden-include", 3),
+        ("forbidden-name", 5 + cut.count("\n")),
+    ]
+
+
+LARGE = source.MAX_SOURCE_BYTES // 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * LARGE,
+        "a " * (LARGE // 2),
+        "a" + " " * LARGE + "b",
+        "a::" * (LARGE // 3),
+        "a<" * (LARGE // 2),
+        "a><<<" * (LARGE // 5),
+        "k<<<(" * (LARGE // 5),
+        "[[" * (LARGE // 2),
+        "[[" * (LARGE // 4) + "]]" * (LARGE // 4),
+        "__attribute__((a)) " * (LARGE // 19),
+        "asm " * (LARGE // 4),
+        "#define\n" * (LARGE // 8),
+        "#include <x>\n" * (LARGE // 13),
+        "a\\\n" * (LARGE // 3),
+        '"' * LARGE,
+        "/*" * (LARGE // 2),
+        'R"(' * (LARGE // 3),
+        "int block_idx;" * (LARGE // 14),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_odd_text_of_full_size_is_read_in_bearable_time(text: str) -> None:
+    assert len(refusals.findings(text)) <= 3 * refusals.MAX_FINDINGS + 3
+    assert rewrite_launches(text).count("\n") == text.count("\n")
+
+
 def test_glued_tokens_are_found_after_preprocessing() -> None:
     text = HEAD + "#define GLUE(a, b) a##b\n__attribute__((GLUE(no_sani, tize))) void f() {}\n" + ENTRY
-    assert source.findings(text) == ()
-    assert source.needs_preprocessing(text) and not source.needs_preprocessing(HEAD + ENTRY)
+    assert refusals.findings(text) == ()
+    assert refusals.has_macros(text) and not refusals.has_macros(HEAD + ENTRY)
     output = '# 1 "kernel_operator.h" 1\nno_sanitize header text\n# 4 "candidate.asc"\n'
     output += "__attribute__((no_sanitize)) void f() {}\n"
-    assert [(found.kind, found.line) for found in source.preprocessed_findings(output)] == [("forbidden-name", 4)]
+    assert [(found.kind, found.line) for found in refusals.preprocessed_findings(output)] == [("forbidden-name", 4)]
 
 
 def test_missing_headers_are_named() -> None:
@@ -117,13 +158,13 @@ def test_source_that_is_no_text_is_one_diagnostic() -> None:
     ],
 )
 def test_launch_is_rewritten(launch: str, rewritten: str) -> None:
-    assert source.rewrite_launches(launch) == rewritten
+    assert rewrite_launches(launch) == rewritten
 
 
 def test_rewrite_keeps_lines_comments_and_strings() -> None:
     text = '// k<<<1, 0, s>>>(x)\nauto t = "k<<<1>>>(x)";\n'
     text += "k<T,\n  U><<<1,\n  0 /* >>>( */,\n  s>>>(\n  x);\n/* <<< */ int z;\n"
-    done = source.rewrite_launches(text)
+    done = rewrite_launches(text)
     assert done.count("\n") == text.count("\n")
     assert done.splitlines()[:2] == text.splitlines()[:2]
     assert done.splitlines()[2] == '::kope_twin::launch("k<T, U>", k<T,'
@@ -132,4 +173,4 @@ def test_rewrite_keeps_lines_comments_and_strings() -> None:
 
 @pytest.mark.parametrize("broken", ["k<<<1, 0, s", "<<<1>>>(x)", "k<<<1; 2>>>(x)", "k<<<1)>>>(x)", "(a) <<<1>>>(x)"])
 def test_launch_that_is_none_is_left_to_the_compiler(broken: str) -> None:
-    assert source.rewrite_launches(broken) == broken
+    assert rewrite_launches(broken) == broken

@@ -19,9 +19,10 @@ from typing import Any
 from kope import sandbox
 from kope.errors import ToolError
 from kope.model import Built, Diagnostic
-from kope.target.twin import compilelog, source, symbols
+from kope.target.twin import compilelog, refusals, source, symbols
 from kope.target.twin.cache import BuildCache, digest
 from kope.target.twin.compiler import Compiler, machine_flags
+from kope.target.twin.launches import rewrite_launches
 
 Progress = Callable[[str], None]
 
@@ -111,7 +112,7 @@ class TwinBuilder:
         data, unusable = source.encode(text)
         if unusable:
             return Built(None, (unusable,), "")
-        refused = source.findings(text)
+        refused = refusals.findings(text)
         if refused:
             return Built(None, refused, "")
         key = digest([self.runtime_key, data])
@@ -145,10 +146,9 @@ class TwinBuilder:
 
     def confined(self, argv: Sequence[str], workdir: Path, limits: sandbox.Limits) -> sandbox.Finished:
         """Run the compiler or linker in the sandbox: it reads shipped headers and the runtime, it writes workdir."""
-        readable = [self._root, self._candidate_include, self._cache.root]
+        readable = [self._root, self._candidate_include, self._cache.root, *self.compiler.folders]
         env = {}
         if self.compiler.packaged:
-            readable.append(Path(self.compiler.argv[0]).parent)
             env = {"ZIG_GLOBAL_CACHE_DIR": str(self.zig_cache), "ZIG_LOCAL_CACHE_DIR": str(self.zig_cache)}
         writable = [self.zig_cache] if self.compiler.packaged else []
         return sandbox.run(argv, workdir=workdir, limits=limits, readable=readable, writable=writable, env=env)
@@ -226,9 +226,9 @@ class _Compilation:
         self.transient = False
 
     def run(self) -> _Compilation:
-        rewritten = source.rewrite_launches(self._text)
+        rewritten = rewrite_launches(self._text)
         (self._work / source.SOURCE_NAME).write_text(rewritten, "utf-8", newline="")
-        if source.needs_preprocessing(self._text) and not self._preprocess():
+        if refusals.has_macros(self._text) and not self._preprocess():
             return self
         if not self._step([*self._builder.candidate_argv(), "-o", "candidate.o"]):
             return self
@@ -241,7 +241,7 @@ class _Compilation:
         if not self._step([*self._builder.candidate_argv(preprocess=True), "-o", "candidate.ii"]):
             return False
         text = (self._work / "candidate.ii").read_text("utf-8", errors="replace")
-        self.diagnostics = source.preprocessed_findings(text)
+        self.diagnostics = refusals.preprocessed_findings(text)
         return not self.diagnostics
 
     def _step(self, argv: Sequence[str]) -> bool:

@@ -21,10 +21,8 @@ _MESSAGE = re.compile(
 )
 _POSITION = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)?\s+(?P<rest>required|recursively|.*note:)")
 _INCLUDED = re.compile(r"^(?:In file included|\s+)\s*from (?P<file>[^:\n]+):(?P<line>\d+)[:,]")
-_LINKER = re.compile(
-    r"^(?:[^\n]*?(?P<file>[^\s:/]+):(?P<line>\d+): )?[^\n]*?"
-    r"(?P<text>undefined reference to .*|multiple definition of .*|undefined symbol: .*|duplicate symbol: .*)$"
-)
+_LINKER = re.compile(r"(?:undefined reference to |multiple definition of |undefined symbol: |duplicate symbol: ).*$")
+_LINKER_PLACE = re.compile(r"([^\s:/]+):(\d+): ")
 _INTERNAL = re.compile(
     r"internal compiler error|PLEASE submit a bug report|Killed signal terminated program|out of memory"
 )
@@ -62,9 +60,9 @@ def _read(lines: list[str]) -> Iterator[Diagnostic]:
         place = _POSITION.match(line) or _INCLUDED.match(line)
         if place and _is_candidate(place["file"]):
             led_from = (SOURCE_NAME, int(place["line"]))
-        linker = _LINKER.match(line)
+        linker = _LINKER.search(line)
         if linker:
-            yield _link_error(linker)
+            yield _link_error(linker.group(), line[max(0, linker.start() - 300) : linker.start()])
         elif _INTERNAL.search(line):
             yield Diagnostic("compiler-crash", line.strip(), remedy="simplify the kernel; the compiler itself gave up")
 
@@ -91,10 +89,11 @@ def _following(lines: list[str], start: int) -> tuple[str, int] | None:
     return None
 
 
-def _link_error(linker: re.Match[str]) -> Diagnostic:
-    line = int(linker["line"]) if linker["line"] and _is_candidate(linker["file"]) else 0
+def _link_error(message: str, before: str) -> Diagnostic:
+    place = _LINKER_PLACE.search(before)
+    line = int(place[2]) if place and _is_candidate(place[1]) else 0
     remedy = "define the function in the candidate, or use one that the AscendC API has"
-    return Diagnostic("link-error", linker["text"], remedy=remedy, file=SOURCE_NAME, line=line)
+    return Diagnostic("link-error", message, remedy=remedy, file=SOURCE_NAME, line=line)
 
 
 def _is_candidate(file: str) -> bool:
