@@ -195,6 +195,22 @@ def test_two_times_of_one_path_must_agree(scripted: Any, judge: Any) -> None:
     assert close.verdict is Verdict.VERIFIED
 
 
+def test_times_that_differ_after_data_was_read_are_those_of_the_run_with_data(scripted: Any, judge: Any) -> None:
+    def findings(case_id: str, mode: str) -> list[Diagnostic]:
+        return [Diagnostic("data-dependent", "reads a scalar", severity="note")] if mode == "time" else []
+
+    target = scripted(
+        findings=findings, duration_us=lambda case_id, mode: 12.0 if (case_id, mode) == ("5", "verify") else 10.0
+    )
+    outcome = judge(target)()
+    assert (outcome.verdict, outcome.times_us["5"], outcome.times_us["1"]) == (Verdict.VERIFIED, 12.0, 10.0)
+    assert judge(target)(promote=False).verdict is Verdict.SCREENED  # nothing the small cases show
+    small = scripted(
+        findings=findings, duration_us=lambda case_id, mode: 12.0 if (case_id, mode) == ("3", "verify") else 10.0
+    )
+    assert judge(small)(promote=False).verdict is Verdict.VERIFIED
+
+
 def test_measured_times_of_two_runs_may_differ(scripted: Any, judge: Any) -> None:
     target = scripted(time_kind=TimeKind.MEASURED, duration_us=lambda case_id, mode: 12.0 if mode == "verify" else 10.0)
     outcome = judge(target)()

@@ -66,6 +66,23 @@ def test_a_screened_kernel_has_the_times_of_a_verified_one(judge: Callable[..., 
     assert screened.passed_count == 3
 
 
+def test_control_flow_that_depends_on_data_is_verified_in_full_with_the_times_of_that_run(
+    judge: Callable[..., Outcome],
+) -> None:
+    branch = """        if constexpr (sizeof(T) == 4) {
+            if (x_.GetValue(0) != 1.0f) {
+                for (int k = 0; k < 200; ++k) {
+                    PipeBarrier<PIPE_ALL>();
+                }
+            }
+        }
+        for (uint64_t done"""
+    plain, outcome = judge(), judge(("        for (uint64_t done", branch), promote=False)
+    assert (outcome.verdict, outcome.passed_count) == (Verdict.VERIFIED, 5), outcome
+    assert "data-dependent" in [finding.kind for finding in outcome.diagnostics]
+    assert outcome.times_us["1"] > plain.times_us["1"] + 1.0  # the barriers that only real data reaches
+
+
 MISTAKES: dict[str, tuple[tuple[str, str], Stage, str]] = {
     "does not compile": (("Exp(y, x, n);", "Exp(y, x, n)"), Stage.COMPILE, "compile-error"),
     "another formula": (("Exp(y, x, n);", "Adds(y, x, 1.0f, n);"), Stage.VERIFY, "wrong-value"),
