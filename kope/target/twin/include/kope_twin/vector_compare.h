@@ -53,14 +53,14 @@ KOPE_TWIN_API void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0
 // The masks of the other two forms have no effect on this chip.
 template <typename T, typename U, bool isSetMask = true>
 KOPE_TWIN_API void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode,
-    const uint64_t mask[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Site site = Site::here())
+    const uint64_t[], uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Site site = Site::here())
 {
     kope_twin::Form form = kope_twin::masked(256 / sizeof(T), true, repeatTime);
     kope_twin::run_compare("Compare", dst, src0, &src1, T(0), cmpMode, kope_twin::with(form, repeatParams), site);
 }
 template <typename T, typename U, bool isSetMask = true>
 KOPE_TWIN_API void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode,
-    const uint64_t mask, uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Site site = Site::here())
+    const uint64_t, uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Site site = Site::here())
 {
     kope_twin::Form form = kope_twin::masked(256 / sizeof(T), true, repeatTime);
     kope_twin::run_compare("Compare", dst, src0, &src1, T(0), cmpMode, kope_twin::with(form, repeatParams), site);
@@ -76,7 +76,7 @@ KOPE_TWIN_API void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0
     }                                                                                                                                      \
     template <typename T, typename U, bool isSetMask = true>                                                                               \
     KOPE_TWIN_API void NAME(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,                    \
-        const uint64_t mask[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Site site = Site::here())                        \
+        const uint64_t[], uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Site site = Site::here())                             \
     {                                                                                                                                      \
         const LocalTensor<T>* none = nullptr;                                                                                              \
         kope_twin::Form form = kope_twin::masked(256 / sizeof(T), true, repeatTime);                                                       \
@@ -84,7 +84,7 @@ KOPE_TWIN_API void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0
     }                                                                                                                                      \
     template <typename T, typename U, bool isSetMask = true>                                                                               \
     KOPE_TWIN_API void NAME(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,                    \
-        const uint64_t mask, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Site site = Site::here())                          \
+        const uint64_t, uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Site site = Site::here())                               \
     {                                                                                                                                      \
         const LocalTensor<T>* none = nullptr;                                                                                              \
         kope_twin::Form form = kope_twin::masked(256 / sizeof(T), true, repeatTime);                                                       \
