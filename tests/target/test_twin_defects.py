@@ -212,6 +212,8 @@ def test_host_defect_is_named(twin: TwinTarget, tmp_path: Path, name: str, body:
         assert case.inputs[0] and case.inputs[0].path and case.inputs[0].path.exists()
     assert kind in [one.kind for one in found], found
     assert all(one.remedy for one in found if one.severity == "error")
+    if name in ("null pointer", "stack overflow"):
+        assert [(one.file, one.line) for one in found] == [("candidate.asc", line_of(source, body.strip()))]
     assert time.monotonic() - began < limit_s + 2.0
     assert not processes_below(tmp_path)
 

@@ -11,7 +11,7 @@ import pytest
 from kope.target.profile import bottleneck, counters, read_profiles
 from kope.target.twin import TwinTarget
 
-from .launching import Call, build, changed, kernel, launch_case, read_output, run
+from .launching import Call, build, changed, kernel, launch_case, line_of, read_output, run
 
 RNG = np.random.default_rng(7)
 ULP = {"float32": 2**-22, "float16": 2**-10, "bfloat16": 2**-7}
@@ -137,7 +137,8 @@ def test_raw_access_to_device_memory_is_untimed_work(twin: TwinTarget, tmp_path:
     _, (one,) = run(twin, source, [Call([values(100, "float32")], [((100,), "float32")])], tmp_path)
     assert not one.ok and one.duration_us == ()
     (found,) = [found for found in one.diagnostics if found.severity == "error"]
-    assert (found.kind, found.file) == ("untimed-work", "candidate.asc")
+    line = line_of(source, "*reinterpret_cast<__gm__ T*>(x)")
+    assert (found.kind, found.file, found.line) == ("untimed-work", "candidate.asc", line)
     assert found.remedy
 
 

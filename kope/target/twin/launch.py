@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kope.model import AttrValue, Diagnostic, LaunchCase, RunMode, TensorFile
+from kope.target.twin import debugline
 from kope.target.twin.source import SOURCE_NAME
 
 DTYPE_BYTES = {
@@ -121,20 +122,26 @@ def read_answers(data: bytes, nonce: str, numbers: Iterable[int]) -> dict[int, A
     return answers
 
 
-def diagnostics(answer: Answer, case_id: str) -> tuple[Diagnostic, ...]:
-    """Return the harness's findings as diagnostics of one case."""
-    return tuple(
-        Diagnostic(
-            kind=str(found["kind"]),
-            message=str(found["message"]),
-            severity=str(found.get("severity", "error")),
-            remedy=str(found.get("remedy", "")),
-            file=SOURCE_NAME
-            if Path(str(found.get("file", ""))).name == SOURCE_NAME
-            else Path(str(found.get("file", ""))).name,
-            line=int(found.get("line", 0)),
-            case_id=case_id,
-            count=int(found.get("count", 1)),
-        )
-        for found in answer.fields.get("findings", ())
+def diagnostics(answer: Answer, case_id: str, executable: Path | None = None) -> tuple[Diagnostic, ...]:
+    """Return the harness's findings as diagnostics of one case.
+
+    A fault carries the address of its instruction; its line is looked up in the executable.
+    """
+    return tuple(_diagnostic(found, case_id, executable) for found in answer.fields.get("findings", ()))
+
+
+def _diagnostic(found: Mapping[str, Any], case_id: str, executable: Path | None) -> Diagnostic:
+    file, line = Path(str(found.get("file", ""))).name, int(found.get("line", 0))
+    if executable and found.get("address"):
+        exact = debugline.line_of(executable, int(found["address"]), SOURCE_NAME)
+        file, line = (SOURCE_NAME, exact) if exact else (file, line)
+    return Diagnostic(
+        kind=str(found["kind"]),
+        message=str(found["message"]),
+        severity=str(found.get("severity", "error")),
+        remedy=str(found.get("remedy", "")),
+        file=file,
+        line=line,
+        case_id=case_id,
+        count=int(found.get("count", 1)),
     )

@@ -123,7 +123,9 @@ class TwinTarget:
             limits=self._limits,
             time_limit_s=time_limit_s,
         )
-        runs = tuple(self._case_run(case, reports.cases[number], mode) for number, case in enumerate(cases))
+        runs = tuple(
+            self._case_run(case, reports.cases[number], mode, built.executable) for number, case in enumerate(cases)
+        )
         return Ran(runs, reports.log, reports.steps), reports
 
     def _check_memory(self, cases: Sequence[LaunchCase]) -> None:
@@ -134,9 +136,9 @@ class TwinTarget:
                     f" {self._limits.memory_bytes >> 20} MiB; make the case smaller or raise the memory limit"
                 )
 
-    def _case_run(self, case: LaunchCase, report: CaseReport, mode: RunMode) -> CaseRun:
+    def _case_run(self, case: LaunchCase, report: CaseReport, mode: RunMode, executable: Path) -> CaseRun:
         answer = report.answer
-        found = list(launch.diagnostics(answer, case.case_id))
+        found = list(launch.diagnostics(answer, case.case_id, executable))
         if report.death:
             found += _placed(report.death, found, case.case_id)
         elif answer.state != "ended":

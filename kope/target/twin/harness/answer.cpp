@@ -55,7 +55,8 @@ void append_finding(std::string& out, const Finding& found)
     append_string(out, kope_twin::control::severity_name(found.severity));
     out += ",\"file\":";
     append_string(out, found.file);
-    out += ",\"line\":" + std::to_string(found.line) + ",\"count\":" + std::to_string(found.count) + "}";
+    out += ",\"line\":" + std::to_string(found.line) + ",\"count\":" + std::to_string(found.count);
+    out += ",\"address\":" + std::to_string(found.address) + "}";
 }
 
 BlockTimes sum(const BlockTimes& a, const BlockTimes& b)

@@ -2,6 +2,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <link.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "machine.h"
@@ -36,24 +38,59 @@ bool on_stack_guard(const siginfo_t* info, int signal)
     return address < base && address >= base - 64 * 1024;
 }
 
-void on_signal(int signal, siginfo_t* info, void*)
+// Address of the faulting instruction in the executable file, 0 when it is in a shared library.
+uint64_t instruction_address(const void* context)
 {
+#if defined(__x86_64__)
+    const uint64_t address = static_cast<uint64_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+    const uint64_t address = static_cast<const ucontext_t*>(context)->uc_mcontext.pc;
+#else
+    const uint64_t address = 0;
+#endif
+    struct Search {
+        uint64_t address;
+        uint64_t found;
+    } search = {address, 0};
+    dl_iterate_phdr(
+        [](dl_phdr_info* loaded, size_t, void* data) {
+            Search& wanted = *static_cast<Search*>(data);
+            for (int k = 0; k < loaded->dlpi_phnum; ++k) {
+                const auto& part = loaded->dlpi_phdr[k];
+                const uint64_t offset = wanted.address - loaded->dlpi_addr;
+                if (part.p_type == PT_LOAD && offset >= part.p_vaddr && offset < part.p_vaddr + part.p_memsz) {
+                    wanted.found = offset;
+                }
+            }
+            return 1; // the executable itself comes first, and nothing else is of interest
+        },
+        &search);
+    return search.found;
+}
+
+void on_signal(int signal, siginfo_t* info, void* context)
+{
+    in_runtime = true; // what follows allocates, and is not the kernel's work
+    const uint64_t address = instruction_address(context);
     const char* where = current != nullptr ? "device code" : "host code";
     const char* after = machine.last_name[0] != '\0' ? machine.last_name : "(none)";
     if (on_stack_guard(info, signal)) {
         if (control::Finding* found = note("stack-overflow", machine.last_site)) {
             describe(found, "keep large arrays out of device functions; the device's stack is smaller still",
                 "block %u needs more than its stack; the last API it called is %s", current->index, after);
+            found->address = address;
         }
     } else if (names_device_memory(info, signal)) {
         machine.result.untimed_work = true;
         if (control::Finding* found = note("untimed-work", machine.last_site)) {
             describe(found, "move data with DataCopy or DataCopyPad and compute with the vector API; read single values with GetValue",
                 "%s follows a raw pointer into device memory or UB, work that has no modelled time; the last API called before is %s", where, after);
+            found->address = address;
         }
     } else if (control::Finding* found = note("crash", machine.last_site)) {
         describe(found, "check pointers, array bounds and divisions by zero in scalar code",
             "%s ended with signal %d (%s); the last API called before is %s", where, signal, strsignal(signal), after);
+        found->address = address;
     }
     end_process();
 }

@@ -90,6 +90,7 @@ void leftovers(Block& block)
                 continue;
             }
             if (control::Finding* found = note("flag-unpaired", flag.site, control::Severity::Warning)) {
+                found->block = block.index;
                 describe(found, "wait for every flag that is set: a flag left set is still set for the next kernel on this core",
                     "block %u sets flag %s with event id %d and never waits for it", block.index, event_name(static_cast<uint8_t>(event)), id);
             }
@@ -281,6 +282,7 @@ void check_watchdog()
     if (static_cast<double>(current->trace.least_cycles()) < limit) {
         return;
     }
+    in_runtime = true; // what follows allocates, and is not the kernel's work
     if (control::Finding* found = note("device-timeout", machine.last_site)) {
         describe(found, "look for a loop whose condition never becomes false, or a scalar loop over a whole tensor",
             "block %u runs for more than %.0f us of device time; the last API it called is %s", current->index, parameters.device_time_limit_us,

@@ -52,6 +52,7 @@ struct Finding {
     int line = 0;     // 0 when unknown
     uint32_t block = 0;
     uint64_t count = 1;
+    uint64_t address = 0; // faults: the instruction, as its address in the executable file; 0 when unknown
 };
 
 enum Pipe : int { PipeScalar = 0, PipeVector, PipeMte2, PipeMte3, PipeCount };
