@@ -171,7 +171,7 @@ class Body:
             self._emit(f"Rows{_MIXED[step.op]}({dst}, {left}, {right}, rows);")
             return
         if self.blocks is not None:
-            self._emit(f"Row{_MIXED[step.op]}({dst}, {left}, {self.blocks[step.args[1]]}, count);")
+            self._emit(f"Row{_MIXED[step.op]}({dst}, {left}, {self.blocks[step.args[1]]}, span);")
             return
         value = f"{right}Value{self.visit}"
         if step.op == "div":
@@ -231,7 +231,7 @@ class Body:
             if self.long_rows:
                 call = {"sum": "Add", "amax": "Max", "amin": "Min"}[step.op]
                 whole = f"{call}({name}Sum, {name}Sum, {source}, count);"
-                repeat = f"Accumulate{_REDUCTIONS[step.op]}({name}Sum, {source}, count);"
+                repeat = f"Accumulate{_REDUCTIONS[step.op]}({name}Sum, {source}, span);"
                 self._emit(repeat if self.accumulate else whole)
             else:
                 keep = "true" if self._needed_after(step.args[0], index) else "false"

@@ -289,9 +289,12 @@ def _visit(rows: RowPlan, part: Section, allocation: Allocation, visit: int, lev
     elif read:
         lines.append("WaitForVector();")
         lines += [f"const float {rows.row_names[at]}Value{visit} = {rows.row_names[at]}.GetValue(0);" for at in read]
-    lines.append("for (uint32_t column = 0; column < columns; column += kTile) {")
-    lines.append("    const uint32_t count = columns - column < kTile ? columns - column : kTile;")
-    lines += ["    " + line for line in _piece(rows, part, allocation, visit, blocks)]
+    lines.append("for (uint32_t column = 0; column < columns; column += kLongest) {")
+    lines.append("    const uint32_t count = columns - column < kLongest ? columns - column : kLongest;")
+    piece = _piece(rows, part, allocation, visit, blocks)
+    if any("span)" in line for line in piece):
+        lines.append("    const Repeats span{count / kLanes, count % kLanes};")
+    lines += ["    " + line for line in piece]
     lines.append("}")
     return lines
 

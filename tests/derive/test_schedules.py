@@ -86,7 +86,7 @@ def computed(plan: Plan, arrays: dict[str, Any], numbers: dict[str, float], wide
 
 
 @pytest.mark.parametrize("name", [*NAMES, *EXTRA])
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 @given(names=WALKS)
 def test_a_reachable_schedule_fits_and_computes_the_reference(name: str, names: list[str]) -> None:
     task, graph = captured(name)
@@ -132,9 +132,8 @@ def test_a_tile_stops_growing_where_the_unified_buffer_ends() -> None:
 
 def test_sharing_buffers_makes_room_for_two_of_them() -> None:
     task, graph = captured("apply_adam_w")
-    first = first_schedule(task, graph)
-    doubled = BY_NAME["double-buffer"].apply(task, graph, first)
-    assert doubled == first.with_(buffers=2, reuse=True)
+    longer = first_schedule(task, graph).with_(tile=2048)
+    assert BY_NAME["double-buffer"].apply(task, graph, longer) == longer.with_(buffers=2, reuse=True)
 
 
 @pytest.mark.parametrize(
