@@ -160,6 +160,21 @@ def fills() -> Iterator[Step]:
     yield Step("Gather", "Gather(D<float>(), A<float>(), B<uint32_t>(), 0, 100);", c, c[at], (at * 4).astype(np.uint32))
     g = values(np.float16, 128)
     yield Step("Gather-half-base", "Gather(D<half>(), A<half>(), B<uint32_t>(), 8, 100);", g, g[at // 2 + 4], (at // 2 * 2).astype(np.uint32))
+    count = "D<float>().SetValue(127, (float)kept);"
+    for pattern in range(1, 8):
+        index = np.arange(128) % 64
+        chosen = index % 2 == pattern - 1 if pattern < 3 else (index % 4 == pattern - 3) | (pattern == 7)
+        code = f"uint64_t kept = 0; GatherMask(D<float>(), A<float>(), (uint8_t){pattern}, false, 0, GatherMaskParams(1, 2, 8, 0), kept); {count}"
+        want = fill(c[chosen], 128, 9)
+        want[127] = chosen.sum()
+        yield Step(f"GatherMask-{pattern}", code, c, want, d0=old)
+    bits = RNG.integers(0, 2, 128).astype(bool)
+    bits[64:] = bits[:64]  # the pattern does not move on: repeat stride 0
+    code = f"uint64_t kept = 0; GatherMask(D<float>(), A<float>(), B<uint32_t>(), true, 50, GatherMaskParams(1, 2, 8, 0), kept); {count}"
+    part = bits & (np.arange(128) % 64 < 50)
+    want = fill(c[part], 128, 9)
+    want[127] = part.sum()
+    yield Step("GatherMask-bits", code, c, want, np.packbits(bits[:64], bitorder="little"), old)
     code = "float x = A<float>().GetValue(3); D<float>().SetValue(2, x * 2); D<float>()(4) = 1.25f; D<float>()(5) = A<float>()(7);"
     want = np.full(16, 9, np.float32)
     want[[2, 4, 5]] = c[3] * 2, 1.25, c[7]

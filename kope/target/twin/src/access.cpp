@@ -109,15 +109,16 @@ bool usable(Block& block, const Instruction& instruction, const char* operand, c
         return false;
     }
     if (view.buffer != UbView::kNoBuffer) {
-        const QueueBuffer& buffer = block.buffers[view.buffer];
-        if (buffer.state == QueueBuffer::Free || buffer.generation != view.generation) {
+        const QueueBuffer* buffer = view.buffer < block.buffers.size() ? &block.buffers[view.buffer] : nullptr;
+        if (buffer == nullptr || buffer->state == QueueBuffer::Free || buffer->generation != view.generation) {
             if (control::Finding* found = note("use-after-free", instruction.site)) {
-                describe(found, "free a tensor after the last instruction that uses it", "%s of %s was given back with FreeTensor at line %d (block %u)",
-                    operand, instruction.name, buffer.site.line, block.index);
+                describe(found, "free a tensor after the last instruction that uses it",
+                    buffer != nullptr ? "%s of %s was given back with FreeTensor at line %d (block %u)" : "%s of %s belongs to a pipe that is gone (line %d, block %u)",
+                    operand, instruction.name, buffer != nullptr ? buffer->site.line : instruction.site.line, block.index);
             }
         }
     }
-    if (view.address + span > view.limit) {
+    if (view.address + span > view.limit || view.limit > parameters.ub_bytes) {
         return report_bounds(instruction, operand, view, span);
     }
     if (view.address % alignment != 0) {

@@ -289,6 +289,12 @@ void vector(const VectorCall& call)
     }
 }
 
+uint64_t gather_mask(const VectorCall& call)
+{
+    Enter enter(call.name, call.site);
+    return keep_elements(*current, call);
+}
+
 void set_mask(uint64_t high, uint64_t low)
 {
     Enter enter("SetVectorMask", machine.last_site);

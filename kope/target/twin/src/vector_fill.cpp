@@ -1,4 +1,4 @@
-// Duplicate, CreateVecIndex, Brcb, Copy, Gather.
+// Duplicate, CreateVecIndex, Brcb, Copy.
 #include <cstring>
 
 #include "loops.h"
@@ -176,43 +176,6 @@ void spread(Block& block, const VectorCall& call)
         std::memcpy(&bits, ub(block, source.address), bytes);
         fill_elements(ub(block, target.address), kCell / bytes, bits, bytes);
     }
-}
-
-void gather(Block& block, const VectorCall& call)
-{
-    const Instruction instruction = {call.name, kVector, call.site};
-    const uint32_t bytes = static_cast<uint32_t>(size_of(call.dst_type));
-    Shape shape = shape_of(block, call, bytes);
-    const Operand operands[2] = {destination(call), {"srcOffset", call.mask, 4, 1, 8}};
-    charge(block, call, shape);
-    if (shape.nothing() || !check(block, instruction, shape, operands, 2, kCell)
-        || !usable(block, instruction, "src", *call.src0, bytes, kCell) || !machine.verify) {
-        return;
-    }
-    const Range offsets = {"srcOffset", call.mask->address, static_cast<uint32_t>(shape.count * 4)};
-    read(block, instruction, offsets);
-    require_data(block, instruction, offsets);
-    const Range target = {"dst", call.dst->address, static_cast<uint32_t>(shape.count * bytes)};
-    write(block, instruction, target);
-    bool data = true;
-    for (uint64_t k = 0; k < shape.count; ++k) {
-        uint32_t offset = 0;
-        std::memcpy(&offset, ub(block, static_cast<uint32_t>(call.mask->address + k * 4)), 4);
-        const uint64_t from = call.src0->address + offset + static_cast<uint64_t>(call.scalar.integer);
-        if (from + bytes > call.src0->limit || from % bytes != 0) {
-            if (control::Finding* found = note("ub-oob", call.site)) {
-                describe(found, "offsets count bytes, must be multiples of the element and stay inside the source",
-                    "Gather takes element %llu from byte offset %u of src, which has %u bytes (block %u)", static_cast<unsigned long long>(k), offset,
-                    call.src0->limit - call.src0->address, block.index);
-            }
-            continue;
-        }
-        const Range source = {"src", static_cast<uint32_t>(from), bytes};
-        read(block, instruction, source);
-        data = data && block.memory->shadow.holds_data(source.first_cell(), source.last_cell());
-        std::memcpy(ub(block, static_cast<uint32_t>(call.dst->address + k * bytes)), ub(block, source.address), bytes);
-    }
-    fill(block, target, data);
 }
 
 } // namespace runtime

@@ -15,6 +15,7 @@ bool check(Block& block, const Instruction& instruction, const Shape& shape, con
 void fill_values(Block& block, const VectorCall& call);
 void spread(Block& block, const VectorCall& call);
 void gather(Block& block, const VectorCall& call);
+uint64_t keep_elements(Block& block, const VectorCall& call);
 void copy_elements(Block& block, const VectorCall& call);
 void compare(Block& block, const VectorCall& call);
 void select(Block& block, const VectorCall& call);

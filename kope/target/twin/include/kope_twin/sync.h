@@ -86,6 +86,11 @@ KOPE_TWIN_INLINE int64_t GetSystemCycle() { return kope_twin::api::system_cycle(
 KOPE_TWIN_INLINE constexpr uint32_t GetDataBlockSizeInBytes() { return ONE_BLK_SIZE; }
 KOPE_TWIN_INLINE void InitSocState() {}
 
+// Scalar conversions of bfloat16_t, and the workspace a launch was given.
+KOPE_TWIN_INLINE float ToFloat(bfloat16_t value) { return static_cast<float>(value); }
+KOPE_TWIN_INLINE bfloat16_t ToBfloat16(float value) { return bfloat16_t(value); }
+KOPE_TWIN_INLINE GM_ADDR GetUserWorkspace(GM_ADDR workspace) { return workspace; }
+
 // The cache of the scalar unit is not modelled: scalar reads see what was written.
 template <typename T, CacheLine line, DcciDst dst = DcciDst::CACHELINE_ALL> KOPE_TWIN_API void DataCacheCleanAndInvalid(const GlobalTensor<T>&)
 {

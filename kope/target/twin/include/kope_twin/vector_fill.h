@@ -137,6 +137,42 @@ KOPE_TWIN_API void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, 
     kope_twin::api::vector(call);
 }
 
+// Keeps the elements whose bit is set, closed up, in dst; rsvdCnt is how many. A pattern is a number (1, 2: even or odd indices;
+// 3 to 6: one of four; 7: all) or bits in UB. reduceMode: `mask` elements a repeat instead of 256 bytes.
+template <typename T>
+KOPE_TWIN_API void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const uint8_t src1Pattern, const bool reduceMode,
+    const uint32_t mask, const GatherMaskParams& gatherMaskParams, uint64_t& rsvdCnt, Site site = Site::here())
+{
+    KOPE_TWIN_WIDE(T, "GatherMask");
+    kope_twin::VectorCall call = kope_twin::call_of("GatherMask", kope_twin::Op::GatherMask, kope_twin::dtype_of<T>, kope_twin::dtype_of<T>, site);
+    call.dst = &dst.view();
+    call.src0 = &src0.view();
+    call.mode = src1Pattern;
+    call.form.count = reduceMode ? mask : 256 / sizeof(T);
+    call.form.repeat = gatherMaskParams.repeatTimes;
+    call.form.block_stride[1] = gatherMaskParams.src0BlockStride;
+    call.form.repeat_stride[1] = gatherMaskParams.src0RepeatStride;
+    rsvdCnt = kope_twin::api::gather_mask(call);
+}
+template <typename T, typename U>
+KOPE_TWIN_API void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<U>& src1Pattern, const bool reduceMode,
+    const uint32_t mask, const GatherMaskParams& gatherMaskParams, uint64_t& rsvdCnt, Site site = Site::here())
+{
+    KOPE_TWIN_WIDE(T, "GatherMask");
+    static_assert(kope_twin::is_one_of<U, uint16_t, uint32_t> && sizeof(U) == sizeof(T),
+        "GatherMask reads its bits from uint16_t for 16-bit elements and uint32_t for 32-bit elements");
+    kope_twin::VectorCall call = kope_twin::call_of("GatherMask", kope_twin::Op::GatherMask, kope_twin::dtype_of<T>, kope_twin::dtype_of<T>, site);
+    call.dst = &dst.view();
+    call.src0 = &src0.view();
+    call.mask = &src1Pattern.view();
+    call.form.count = reduceMode ? mask : 256 / sizeof(T);
+    call.form.repeat = gatherMaskParams.repeatTimes;
+    call.form.block_stride[1] = gatherMaskParams.src0BlockStride;
+    call.form.repeat_stride[1] = gatherMaskParams.src0RepeatStride;
+    call.form.repeat_stride[2] = gatherMaskParams.src1RepeatStride;
+    rsvdCnt = kope_twin::api::gather_mask(call);
+}
+
 KOPE_TWIN_API inline void SetMaskCount() { kope_twin::api::set_mask_mode(true); }
 KOPE_TWIN_API inline void SetMaskNorm() { kope_twin::api::set_mask_mode(false); }
 KOPE_TWIN_API inline void ResetMask() { kope_twin::api::set_mask(~0ULL, ~0ULL); }
