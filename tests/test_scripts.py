@@ -109,6 +109,13 @@ def test_ci_runs_all_there_is(stage: Path) -> None:
     assert "--everything --slow-sample" in lines[-1]
 
 
+def test_a_failed_check_fails_ci_after_the_tests(stage: Path) -> None:
+    (stage / "scripts" / "check").write_text("#!/bin/sh\nexit 3\n")
+    done = process.run([str(stage / ".ci" / "run")], env={"PATH": os.environ["PATH"]}, timeout_s=60.0)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (3, "scripts/check failed, see above")
+    assert "-m pytest" in (stage / "log").read_text()
+
+
 def test_an_old_python_is_refused_with_the_remedy(stage: Path) -> None:
     shutil.rmtree(stage / ".venv")
     old = stage / "old"
