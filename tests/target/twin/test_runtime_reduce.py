@@ -160,6 +160,13 @@ def fills() -> Iterator[Step]:
     yield Step("Gather", "Gather(D<float>(), A<float>(), B<uint32_t>(), 0, 100);", c, c[at], (at * 4).astype(np.uint32))
     g = values(np.float16, 128)
     yield Step("Gather-half-base", "Gather(D<half>(), A<half>(), B<uint32_t>(), 8, 100);", g, g[at // 2 + 4], (at // 2 * 2).astype(np.uint32))
+    column = values(np.float16, 5)
+    code = "const uint32_t to[2] = {5, 19}, from[2] = {5, 1}; Broadcast<half, 2, 1>(D<half>(), A<half>(), to, from);"
+    yield Step("Broadcast-column", code, column, np.repeat(column, 19))
+    code = "const uint32_t to[2] = {3, 16}, from[2] = {1, 16}; Broadcast<float, 2, 0>(D<float>(), A<float>(), to, from);"
+    yield Step("Broadcast-row", code, a, np.tile(a, 3))
+    code = "const uint32_t to[1] = {40}, from[1] = {1}; Broadcast<float, 1, 0>(D<float>(), A<float>(), to, from);"
+    yield Step("Broadcast-element", code, a, np.full(40, a[0]))
     count = "D<float>().SetValue(127, (float)kept);"
     for pattern in range(1, 8):
         index = np.arange(128) % 64

@@ -3,6 +3,7 @@
 #define KOPE_TWIN_KERNEL_OPERATOR_H
 
 #include "kope_twin/attributes.h"
+#include "kope_twin/broadcast.h"
 #include "kope_twin/copy.h"
 #include "kope_twin/enums.h"
 #include "kope_twin/launch.h"

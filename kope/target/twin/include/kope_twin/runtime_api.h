@@ -134,6 +134,7 @@ void sync_all(Site site);
 // --- vector unit --------------------------------------------------------------------------------------------------------------------
 void vector(const VectorCall& call);
 uint64_t gather_mask(const VectorCall& call); // returns how many elements were kept
+void broadcast(const UbView& dst, const UbView& src, Dtype dtype, const uint32_t* to, const uint32_t* from, Site site);
 void set_mask(uint64_t high, uint64_t low);
 void set_mask_mode(bool counter);
 uint64_t last_reduction(int which); // 0 sum, 1 value, 2 index; bits of the element
