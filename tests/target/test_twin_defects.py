@@ -187,7 +187,7 @@ HOST_DEFECTS = [
     ("huge allocation", "    for (;;) { memset(kept = malloc(1 << 24), 1, 1 << 24); }\n", "memory-limit"),
     ("endless loop on the host", "    for (volatile int k = 0;;) { k = 1; }\n", "timeout"),
     ("null pointer", "    *reinterpret_cast<volatile int*>(call->attr_count * 8L) = 1;\n", "crash"),
-    ("stack overflow", "    return kope_entry(call) + 1;\n", "crash"),
+    ("stack overflow", "    volatile char deep[4096]; deep[0] = 1; return kope_entry(call) + deep[0];\n", "crash"),
     ("abort", "    abort();\n", "crash"),
     ("refuses", "    return 9;\n", "entry-refused"),
     ("launches nothing", "    return 0;\n", "no-launch"),

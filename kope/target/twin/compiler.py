@@ -120,7 +120,7 @@ def _packaged() -> Compiler:
     found = importlib.util.find_spec("ziglang")
     if found is None or not found.submodule_search_locations:
         raise ToolMissing("the packaged compiler (ziglang) is not installed: pip install 'kope[compiler]'")
-    program = Path(found.submodule_search_locations[0]) / "zig"
+    program = Path(found.submodule_search_locations[0]).resolve() / "zig"
     if not program.exists():
         raise ToolMissing(f"{program} is missing: pip install --force-reinstall ziglang", (str(program),))
     try:
