@@ -5,7 +5,22 @@ The only package with SQL. Assembling a prompt from what is recalled is context'
 
 from __future__ import annotations
 
+from kope.memory.check import Problem
+from kope.memory.info import Info
 from kope.memory.query import Filters, MemoryMode, RecallQuery, Scope
-from kope.memory.store import Prompt, Session, Store
+from kope.memory.record import Prompt
+from kope.memory.sessions import Ask, Session
+from kope.memory.store import Store
 
-__all__ = ["Filters", "MemoryMode", "Prompt", "RecallQuery", "Scope", "Session", "Store"]
+__all__ = [
+    "Ask",
+    "Filters",
+    "Info",
+    "MemoryMode",
+    "Problem",
+    "Prompt",
+    "RecallQuery",
+    "Scope",
+    "Session",
+    "Store",
+]

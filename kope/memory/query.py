@@ -30,7 +30,7 @@ class MemoryMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who asks. session_id: "" when nobody's session does; then `off` leaves nothing. seed: of the placebo's permutation.
+    """Who asks. session_id: "" when no session does; then `off` leaves nothing. seed: of the placebo's permutation.
 
     source: the other database, opened read-only, for mode `only`.
     """

@@ -1,48 +1,62 @@
-"""The experience database: one SQLite file, one class.
+"""The experience database: one SQLite file, one class. A door: each method is one line of another module's work.
 
-Sessions, attempts, outcomes that are known already, recall. How rows look is rows', how experiences are made is learn's,
-what is recalled and why is recall's business.
+How rows look is rows', how experiences are made learn's, what is recalled and why recall's business.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from kope.memory.query import RecallQuery, Scope
-from kope.model import Attempt, Embedder, Experience, Fingerprint, Outcome, Recall, Task, Verdict
+from kope.errors import NotFound, StoreError
+from kope.memory import answer, attempts, calls, sessions
+from kope.memory.check import Problem, problems
+from kope.memory.database import Database
+from kope.memory.encode import unpack, vector_bytes
+from kope.memory.image import Image
+from kope.memory.info import Info, read_info
+from kope.memory.learn import learn
+from kope.memory.moves import MoveReader
+from kope.memory.query import MemoryMode, RecallQuery, Scope
+from kope.memory.recall import choose, neighbourhood
+from kope.memory.record import Prompt, Vector, experience_of, read_parent, require_known, task_row, write_attempt
+from kope.memory.rows import to_rows
+from kope.memory.scope import view_of
+from kope.memory.sessions import Ask, Session
+from kope.model import Attempt, Candidate, Embedder, Experience, Fingerprint, Outcome, Recall, Task, Verdict
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """One run of the loop. resumed: it was begun by an earlier process that did not come to its end."""
-
-    id: str
-    settings_key: str
-    info: Mapping[str, Any]
-    started_at: str
-    resumed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A prompt as it was sent. ledger: one JSON-able record per item offered to it, in or out."""
-
-    text: str
-    template: str = ""
-    tokens: int = 0
-    ledger: Sequence[Mapping[str, Any]] = ()
+_ORIGIN = "SELECT value FROM meta WHERE key = 'origin'"
+_TASK = "SELECT 1 FROM tasks WHERE digest = ?"
+_NEW_TASK = "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING"
+_PROMPT_TEXT = "SELECT text FROM prompts WHERE id = ?"
+_EVERYTHING = Scope()
+_VECTORS_KEPT = 256
 
 
 class Store:
-    """An open experience database. Safe to use from several threads; several processes may each open the same file."""
+    """An open experience database. Safe to use from several threads; several processes may each open the same file.
 
-    path: Path
-    read_only: bool
-    embedder: Embedder | None
+    read_only: it cannot be written, by wish or by permission. notes: what a user should know about the file, in
+    sentences. embedder: None when recall works without meaning.
+    """
+
+    def __init__(self, database: Database, embedder: Embedder | None) -> None:
+        self.path = database.path
+        self.read_only = database.read_only
+        self.notes = database.notes
+        self.embedder = embedder
+        self._database = database
+        self._origin: str = (database.row(_ORIGIN) or ("",))[0]
+        self._image = Image(database)
+        self._moves = MoveReader()
+        self._vectors: dict[str, NDArray[np.float32]] = {}
 
     @classmethod
     def open(
@@ -50,15 +64,15 @@ class Store:
     ) -> Self:
         """Open a database, make or migrate it when needed. Without embedder recall is by filters and full text.
 
-        read_only: nothing is written, not even beside the file. A file or folder that cannot be written is opened
-        read-only as well; `read_only` then says so.
+        path ":memory:" is a database that ends with this process. read_only: nothing is written, not even beside the
+        file. A file or folder that cannot be written is opened read-only as well; `read_only` then says so.
         Raises NotFound (no such file and not `create`), SchemaError (newer, or not KOPE's), Corrupt, StoreError.
         """
-        raise NotImplementedError
+        return cls(Database.open(path, create=create, read_only=read_only), embedder)
 
     def close(self) -> None:
         """Close. When nobody else has the database open, one file is left, complete in itself."""
-        raise NotImplementedError
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -68,33 +82,88 @@ class Store:
     ) -> None:
         self.close()
 
-    # --- sessions and tasks
+    # --- sessions, tasks, asks
 
-    def begin_session(self, settings_key: str, info: Mapping[str, Any] | None = None, *, resume: bool = True) -> Session:
+    def begin_session(
+        self, settings_key: str, info: Mapping[str, Any] | None = None, *, resume: bool = True
+    ) -> Session:
         """Begin a session, or take up the newest with this key that never ended and whose process is gone.
 
         settings_key: hash or text of everything that must be equal for resuming to make sense. info: JSON-able.
         """
-        raise NotImplementedError
+        with self._database.write() as connection:
+            return sessions.begin(connection, self._origin, settings_key, info or {}, resume=resume)
 
     def end_session(self, session_id: str, reason: str) -> None:
         """Say that a session came to its end; it is not resumed any more. Raises NotFound."""
-        raise NotImplementedError
+        with self._database.write() as connection:
+            sessions.end(connection, session_id, reason)
+            calls.drop(connection, session_id)
+
+    def sessions(self) -> tuple[Session, ...]:
+        """Return every session in the order they began."""
+        with self._database.reading() as connection:
+            return sessions.read_all(connection)
 
     def add_task(self, task: Task) -> None:
         """Remember what a task is; nothing happens when it is known. Needed before its first attempt is recorded."""
-        raise NotImplementedError
+        if self._database.row(_TASK, (task.digest,)) is None:
+            with self._database.write() as connection:
+                connection.execute(_NEW_TASK, task_row(task, self._origin, sessions.now()))
+
+    def ask(
+        self,
+        session_id: str,
+        task_digest: str,
+        prompt: Prompt,
+        *,
+        used: Sequence[str] = (),
+        parent_id: str | None = None,
+    ) -> Ask:
+        """Keep a prompt that is handed out, under an id by which its answer is told from others."""
+        with self._database.write() as connection:
+            return sessions.new_ask(connection, session_id, task_digest, prompt, used, parent_id)
+
+    def asked(self, ask_id: str) -> Ask:
+        """Return an ask by id or unique beginning of it. Raises NotFound."""
+        with self._database.reading() as connection:
+            return sessions.read_ask(connection, ask_id)
+
+    def find_call(self, session_id: str, key: str) -> Mapping[str, Any] | None:
+        """Return the record of a model call that the session made under this key, None when it made none."""
+        with self._database.reading() as connection:
+            return calls.find(connection, session_id, key)
+
+    def keep_call(self, session_id: str, key: str, record: Mapping[str, Any]) -> None:
+        """Keep the record of an answered model call until the session ends; when this returns, it is on disk."""
+        with self._database.write() as connection:
+            calls.keep(connection, session_id, key, record)
 
     # --- attempts
 
     def record(self, attempt: Attempt, *, bottleneck: str = "", prompt: Prompt | None = None) -> Experience:
         """Write an attempt and what it teaches in one transaction; when this returns, it is on disk.
 
-        bottleneck: what the candidate's time goes to, in target.profile's words; "" when not known.
+        bottleneck: what the candidate's time goes to, in target.profile's words; "" when not known. prompt: as it was
+        sent; None when there was none, or `attempt.prompt_id` names one that is kept already.
         Raises StoreError when the id is taken, or the task or session unknown; ReadOnly; MachineError (disk full).
         Whatever it raises, the file is as before.
         """
-        raise NotImplementedError
+        if attempt.candidate is not None and Candidate.of(attempt.candidate.source) != attempt.candidate:
+            raise StoreError(f"candidate {attempt.candidate.id[:12]} is not the sha256 of its source; use Candidate.of")
+        if prompt is not None:
+            attempt = replace(attempt, prompt_id=prompt.id)
+        rows = to_rows(attempt, ledger=prompt.ledger if prompt is not None else ())
+        with self._database.reading() as connection:
+            require_known(connection, attempt, prompt)
+            parent = read_parent(connection, attempt.proposal.parent_id)
+        learned = learn(attempt, parent, bottleneck=bottleneck)
+        vectors = self._stored_vector(learned.node_meaning), self._stored_vector(learned.edge_text)
+        with self._database.write() as connection:
+            write_attempt(
+                connection, self._origin, attempt, rows, learned, parent, prompt, vectors, bottleneck=bottleneck
+            )
+        return experience_of(rows, learned, bottleneck)
 
     def find_outcome(
         self,
@@ -104,44 +173,103 @@ class Store:
         *,
         at_least: Verdict = Verdict.SCREENED,
     ) -> Outcome | None:
-        """Return the outcome of the same candidate on the same task under an equal fingerprint, None when there is none.
+        """Return the outcome of the same candidate on the same task under an equal fingerprint, None without one.
 
         A conclusive outcome (verified or failed) goes before a screened one, newer before older.
         at_least VERIFIED: conclusive ones only.
         """
-        raise NotImplementedError
+        with self._database.reading() as connection:
+            return attempts.known_outcome(connection, candidate_id, task_digest, fingerprint, at_least)
 
     def attempt(self, attempt_id: str) -> Attempt:
-        """Return an attempt by id or unique prefix of it. Raises NotFound."""
-        raise NotImplementedError
+        """Return an attempt by id or unique beginning of it. Raises NotFound."""
+        with self._database.reading() as connection:
+            return attempts.by_id(connection, attempt_id)
 
     def attempts(
         self, *, session_id: str | None = None, task_digest: str | None = None, task_name: str | None = None
     ) -> tuple[Attempt, ...]:
         """Return attempts in the order they were recorded."""
-        raise NotImplementedError
+        with self._database.reading() as connection:
+            return attempts.by_place(connection, session_id, task_digest, task_name)
 
     def baseline(self, task_digest: str, hardware: str, *, session_id: str | None = None) -> Attempt | None:
         """Return the first verified and timed attempt on a task on this hardware (in this session)."""
-        raise NotImplementedError
+        with self._database.reading() as connection:
+            return attempts.baseline(connection, task_digest, hardware, session_id)
 
     def incumbent(self, task_digest: str, hardware: str, *, session_id: str | None = None) -> Attempt | None:
         """Return the fastest of the attempts that were promoted on a task on this hardware (in this session)."""
-        raise NotImplementedError
+        with self._database.reading() as connection:
+            return attempts.incumbent(connection, task_digest, hardware, session_id)
 
     def best(self, task: str, *, hardware: str | None = None) -> Attempt:
-        """Return the incumbent of a task, by name or digest; of its newest digest when the name has several.
+        """Return the incumbent of a task, by name or digest; of the version tried last when the name has several.
 
         hardware None: the one tried last. Raises NotFound, saying what there is instead.
         """
-        raise NotImplementedError
+        with self._database.reading() as connection:
+            return attempts.best(connection, task, hardware)
 
     def prompt(self, prompt_id: str) -> str:
         """Return the text of a prompt. Raises NotFound."""
-        raise NotImplementedError
+        row = self._database.row(_PROMPT_TEXT, (prompt_id,))
+        if row is None:
+            raise NotFound(f"there is no prompt {prompt_id}; kope report --json shows which attempt had which")
+        return unpack(row[0])
 
     # --- experience
 
-    def recall(self, query: RecallQuery, scope: Scope = Scope()) -> Recall:
-        """Return the experiences that fit, best first, each with the reason, and the evidence on moves."""
-        raise NotImplementedError
+    def recall(self, query: RecallQuery, scope: Scope = _EVERYTHING) -> Recall:
+        """Return the experiences that fit, best first, each with the reason, and the evidence on moves.
+
+        Mode `only`: what the other database has, and of this one the session's own attempts on the task.
+        """
+        if scope.mode is MemoryMode.ONLY:
+            if scope.source is None:
+                raise StoreError("memory mode only needs another database; give it as only:FILE")
+            own = self._recall(query, replace(scope, mode=MemoryMode.OFF, source=None))
+            return answer.join(own, scope.source.recall(query), query.limit)
+        return self._recall(query, scope)
+
+    def _recall(self, query: RecallQuery, scope: Scope) -> Recall:
+        vector, name = None, ""
+        if self.embedder is not None and query.limit > 0 and query.text:
+            vector, name = self._embedded(query.text), self.embedder.name
+        with self._database.reading() as connection:
+            self._image.catch_up()
+            view = view_of(self._image, scope, query.task_name)
+            chosen, degraded = choose(connection, self._image, view, query, vector, name)
+            around = neighbourhood(self._image, view, [item.node for item in chosen], query.hardware)
+            moves = self._moves.read(self._image, view, query) if query.moves else ()
+            without = ["no embedder"] if self.embedder is None else []
+            return answer.compose(connection, view, chosen, around, moves, [*without, *degraded])
+
+    # --- the file itself
+
+    def info(self) -> Info:
+        """Return what is in the file: versions, counts, tasks, sessions, embedders, hardware."""
+        return read_info(self._database)
+
+    def check(self) -> tuple[Problem, ...]:
+        """Return what is wrong with the file, () when it is whole: pages, links, every content id, derived tables."""
+        return problems(self._database)
+
+    # --- vectors
+
+    def _embedded(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a text; texts of a loop repeat, so the last few are kept."""
+        assert self.embedder is not None
+        vector = self._vectors.pop(text, None)
+        if vector is None:
+            vector = self.embedder.embed([text])[0]
+        self._vectors[text] = vector
+        while len(self._vectors) > _VECTORS_KEPT:
+            self._vectors.pop(next(iter(self._vectors)), None)
+        return vector
+
+    def _stored_vector(self, text: str) -> Vector:
+        if self.embedder is None or not text:
+            return Vector()
+        data = vector_bytes(self._embedded(text))
+        return Vector(data, self.embedder.name) if data is not None else Vector()

@@ -1,0 +1,81 @@
+"""From chosen nodes to a `Recall`: texts, edges among them, and two answers put together.
+
+Choosing is recall's business.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from kope.memory.image import Node
+from kope.memory.recall import Chosen
+from kope.memory.scope import View
+from kope.model import Edge, Experience, MoveEvidence, Recall, Recalled, Stage
+
+_TEXTS = "SELECT title, decision, lesson FROM node_texts WHERE node_id = ?"
+_EDGES = """
+    SELECT e.id, e.src, e.dst, e.kind, coalesce(t.text, '')
+    FROM edges AS e LEFT JOIN edge_texts AS t ON t.edge_id = e.id
+    WHERE e.dst IN (SELECT value FROM json_each(?1)) AND e.src IN (SELECT value FROM json_each(?1)) ORDER BY e.seq
+"""
+
+
+def compose(
+    connection: sqlite3.Connection,
+    view: View,
+    chosen: Sequence[Chosen],
+    around: Sequence[Node],
+    moves: tuple[MoveEvidence, ...],
+    degraded: Sequence[str],
+) -> Recall:
+    """Return the answer with every text it needs."""
+    names = json.dumps([*(item.node.id for item in chosen), *(node.id for node in around)])
+    return Recall(
+        items=tuple(Recalled(_experience(connection, view, item.node), item.score, item.reason) for item in chosen),
+        neighbours=tuple(_experience(connection, view, node) for node in around),
+        edges=tuple(Edge(*row) for row in connection.execute(_EDGES, (names,))),
+        moves=moves,
+        degraded="; ".join(degraded),
+    )
+
+
+def _experience(connection: sqlite3.Connection, view: View, node: Node) -> Experience:
+    title, decision, lesson = connection.execute(_TEXTS, (node.id,)).fetchone() or ("", "", "")
+    shown = view.lessons.get(node.id, node.id)
+    if shown != node.id:
+        lesson = (connection.execute(_TEXTS, (shown,)).fetchone() or ("", "", ""))[2]
+    return Experience(
+        id=node.id,
+        kind=node.kind,
+        task_name=node.task_name,
+        title=title,
+        text=f"{decision}\n{lesson}",
+        move=node.move,
+        traits=tuple(json.loads(node.traits)),
+        stage=Stage(node.stage),
+        works=bool(node.works),
+        label=node.label,
+        speedup=node.speedup,
+        step_ratio=node.step_ratio,
+        downstream=node.downstream,
+        confidence=node.confidence,
+        hardware=node.hardware,
+        bottleneck=node.bottleneck,
+        attempt_id=node.attempt_id,
+        created_at=node.created_at,
+    )
+
+
+def join(first: Recall, second: Recall, limit: int) -> Recall:
+    """Return two answers as one: items by score, at most `limit`; whatever is in both comes from the first."""
+    items = {item.experience.id: item for item in (*second.items, *first.items)}
+    kept = sorted(items.values(), key=lambda item: -item.score)[:limit]
+    shown = {item.experience.id for item in kept}
+    rest = {node.id: node for node in (*second.neighbours, *first.neighbours) if node.id not in shown}
+    rest |= {name: item.experience for name, item in items.items() if name not in shown}
+    edges = {edge.id: edge for edge in (*second.edges, *first.edges)}
+    moves = {move.experience_id: move for move in (*second.moves, *first.moves)}
+    degraded = dict.fromkeys(part for answer in (first, second) for part in answer.degraded.split("; ") if part)
+    return Recall(tuple(kept), tuple(rest.values()), tuple(edges.values()), tuple(moves.values()), "; ".join(degraded))

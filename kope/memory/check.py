@@ -1,0 +1,204 @@
+"""Whether a database is whole: pages, links, content ids, the graph's completeness, and what is derived from the rest.
+
+Says what is wrong; mending is not done here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kope.errors import Corrupt, KopeError
+from kope.memory import attempts
+from kope.memory.database import Database
+from kope.memory.encode import unpack
+from kope.memory.graph import downstream, label_of
+from kope.memory.learn import edge_id_of, learn, node_id_of, words_of
+from kope.memory.record import read_parent
+from kope.memory.rows import from_rows
+
+_WORDS_CHECKED = 5_000
+"""Experiences whose full-text entry is made again and compared; of more, this many spread over all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong. kind: pages, links, content, graph, derived or words. message: one line, with the row's id."""
+
+    kind: str
+    message: str
+
+
+def problems(database: Database) -> tuple[Problem, ...]:
+    """Return everything that is wrong, () when nothing is."""
+    found: list[Problem] = []
+    try:
+        with database.reading() as connection:
+            for look in (_pages, _links, _contents, _attempts, _graph, _scores, _vectors, _words):
+                found.extend(_looked(look, connection))
+                if look is _pages and found:
+                    break  # on damaged pages the rest would only say the same in other words
+        if not database.read_only:
+            found.extend(_word_index(database))
+    except Corrupt as damaged:
+        found.append(Problem("pages", str(damaged)))
+    return tuple(found)
+
+
+def _looked(look: Callable[[sqlite3.Connection], Iterator[Problem]], connection: sqlite3.Connection) -> list[Problem]:
+    try:
+        return list(look(connection))
+    except (ValueError, KeyError, TypeError, KopeError) as unreadable:
+        return [Problem("content", f"a row cannot be read ({unreadable})")]
+
+
+def _pages(connection: sqlite3.Connection) -> Iterator[Problem]:
+    for (line,) in connection.execute("PRAGMA integrity_check(20)"):
+        if line != "ok":
+            yield Problem("pages", line)
+
+
+def _links(connection: sqlite3.Connection) -> Iterator[Problem]:
+    for table, rowid, other, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield Problem("links", f"{table} row {rowid} points to a row of {other} that is not there")
+
+
+def _contents(connection: sqlite3.Connection) -> Iterator[Problem]:
+    for table, column in (("candidates", "source"), ("prompts", "text")):
+        for name, data in connection.execute(f"SELECT id, {column} FROM {table}"):
+            try:
+                digest = hashlib.sha256(unpack(data).encode("utf-8", "surrogatepass")).hexdigest()
+            except ValueError:
+                digest = ""
+            if digest != name:
+                yield Problem("content", f"{table} {name[:12]} is not what its id says")
+
+
+def _attempts(connection: sqlite3.Connection) -> Iterator[Problem]:
+    """Every attempt re-hashes to its digest, and its node and its edge are those it teaches."""
+    for row in attempts.every_row(connection):
+        try:
+            rows, source, digest = attempts.rows_of(connection, row)
+            attempt = from_rows(rows, source)
+        except (ValueError, KeyError, TypeError) as unreadable:
+            yield Problem("content", f"attempt {row[0]} cannot be read ({unreadable})")
+            continue
+        if rows.content_digest != digest:
+            yield Problem("content", f"attempt {attempt.id} is not what its digest says")
+        node = connection.execute(_NODE_OF, (attempt.id,)).fetchone()
+        if node is None:
+            yield Problem("graph", f"attempt {attempt.id} has no experience")
+            continue
+        parent = read_parent(connection, attempt.proposal.parent_id)
+        learned = learn(attempt, parent, bottleneck=node[5])
+        given = (learned.node_id, learned.label, int(learned.works), attempt.outcome.stage.value, attempt.step_ratio)
+        if node[:5] != given:
+            yield Problem("graph", f"experience {node[0]} does not say what attempt {attempt.id} came to")
+        led_to = connection.execute("SELECT src FROM edges WHERE dst = ? AND kind = 'led_to'", (node[0],)).fetchone()
+        if (led_to[0] if led_to else None) != (parent.node_id if parent is not None else None):
+            yield Problem("graph", f"experience {node[0]} is not linked to the one it started from")
+
+
+_NODE_OF = "SELECT id, label, works, stage, step_ratio, bottleneck FROM nodes WHERE attempt_id = ?"
+_INCOMPLETE = (
+    ("SELECT id FROM nodes WHERE id NOT IN (SELECT node_id FROM node_texts)", "experience {} has no text"),
+    ("SELECT id FROM attempts WHERE id NOT IN (SELECT attempt_id FROM journals)", "attempt {} has no journal entry"),
+    (
+        "SELECT id FROM edges WHERE kind = 'led_to' AND id NOT IN (SELECT edge_id FROM edge_texts)",
+        "edge {} has no text",
+    ),
+)
+
+
+def _graph(connection: sqlite3.Connection) -> Iterator[Problem]:
+    for sql, message in _INCOMPLETE:
+        for (name,) in connection.execute(sql):
+            yield Problem("graph", message.format(name))
+    for name, attempt_id in connection.execute("SELECT id, attempt_id FROM nodes WHERE attempt_id IS NOT NULL"):
+        if name != node_id_of(attempt_id):
+            yield Problem("graph", f"experience {name} does not have the id of attempt {attempt_id}")
+    for name, src, kind, dst in connection.execute("SELECT id, src, kind, dst FROM edges"):
+        if name != edge_id_of(src, kind, dst):
+            yield Problem("graph", f"edge {name} does not have the id of what it links")
+
+
+def _scores(connection: sqlite3.Connection) -> Iterator[Problem]:
+    ratios, stored = {}, {}
+    for name, step_ratio, score, label, speedup in connection.execute(
+        "SELECT id, step_ratio, downstream, label, speedup FROM nodes"
+    ):
+        ratios[name], stored[name] = step_ratio, score
+        if label != label_of(speedup, step_ratio):
+            yield Problem("derived", f"experience {name} is labelled {label!r} with a step ratio of {step_ratio}")
+    parents = dict(connection.execute("SELECT dst, src FROM edges WHERE kind = 'led_to'"))
+    try:
+        scores = downstream(ratios, parents)
+    except ValueError as circle:
+        yield Problem("graph", str(circle))
+        return
+    for name, score in scores.items():
+        if not math.isclose(score, stored[name], rel_tol=1e-9, abs_tol=1e-12):
+            yield Problem("derived", f"experience {name} has the downstream score {stored[name]}, not {score}")
+
+
+def _vectors(connection: sqlite3.Connection) -> Iterator[Problem]:
+    import numpy as np
+
+    for table in ("nodes", "edges"):
+        for name, data in connection.execute(f"SELECT id, embedding FROM {table} WHERE embedding IS NOT NULL"):
+            length = float(np.linalg.norm(np.frombuffer(data, "<f2").astype(np.float32)))
+            if not 0.98 <= length <= 1.02:
+                yield Problem("derived", f"the vector of {table} {name} has length {length:.3f}, not 1")
+
+
+# --- the full-text index --------------------------------------------------------------------------------------------
+
+_COUNTED = """
+    SELECT count(*) FROM nodes AS n LEFT JOIN node_words_docsize AS d ON d.id = n.seq WHERE d.id IS NULL
+    UNION ALL SELECT count(*) FROM node_words_docsize WHERE id NOT IN (SELECT seq FROM nodes)
+"""
+_PROBE = """
+    CREATE VIRTUAL TABLE temp.probe USING fts5(
+        text, move, code, diagnostics, content = '', tokenize = 'porter unicode61 remove_diacritics 2')
+"""
+_FILL = "INSERT INTO temp.probe (rowid, text, move, code, diagnostics) VALUES (?, ?, ?, ?, ?)"
+_SAMPLE = """
+    SELECT n.seq, n.attempt_id, t.decision, t.lesson, coalesce(x.text, '')
+    FROM nodes AS n JOIN node_texts AS t ON t.node_id = n.id
+    LEFT JOIN edges AS e ON e.dst = n.id AND e.kind = 'led_to' LEFT JOIN edge_texts AS x ON x.edge_id = e.id
+    WHERE n.attempt_id IS NOT NULL AND n.seq % ? = 0 ORDER BY n.seq
+"""
+_DIFFERENT = """
+    SELECT n.id FROM temp.probe_docsize AS p JOIN nodes AS n ON n.seq = p.id
+    LEFT JOIN node_words_docsize AS d ON d.id = p.id WHERE d.sz IS NOT p.sz
+"""
+
+
+def _words(connection: sqlite3.Connection) -> Iterator[Problem]:
+    """Every experience is in the index and nothing else is; what is there is what would be put there now."""
+    missing, stale = (row[0] for row in connection.execute(_COUNTED))
+    if missing:
+        yield Problem("words", f"{missing} experiences are missing from the full-text index")
+    if stale:
+        yield Problem("words", f"the full-text index has {stale} entries of experiences that are gone")
+    step = 1 + connection.execute("SELECT count(*) FROM nodes").fetchone()[0] // _WORDS_CHECKED
+    connection.execute(_PROBE)
+    try:
+        for seq, attempt_id, *texts in connection.execute(_SAMPLE, (step,)).fetchall():
+            connection.execute(_FILL, (seq, *words_of(attempts.by_id(connection, attempt_id), *texts)))
+        for (name,) in connection.execute(_DIFFERENT):
+            yield Problem("words", f"the full-text index does not hold the words of experience {name}")
+    finally:
+        connection.execute("DROP TABLE temp.probe")
+
+
+def _word_index(database: Database) -> Iterator[Problem]:
+    """The index's own check; SQLite counts it as writing, so a read-only file goes without."""
+    try:
+        with database.write() as connection:
+            connection.execute("INSERT INTO node_words (node_words) VALUES ('integrity-check')")
+    except Corrupt:
+        yield Problem("words", "the full-text index is damaged inside")

@@ -1,0 +1,172 @@
+"""The graph as recall works with it: narrow rows, lineage and vectors in memory, brought up to date by revision.
+
+Every change of a node raises its revision, so that catching up reads only what changed, whoever changed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kope.memory.database import Database
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Node(NamedTuple):
+    """A node, and of its attempt what recall decides on. traits: JSON. ok: not refused. plan is read when asked for."""
+
+    seq: int
+    id: str
+    kind: str
+    attempt_id: str | None
+    task_name: str
+    move: str
+    traits: str
+    stage: str
+    works: int
+    label: str
+    speedup: float | None
+    step_ratio: float
+    downstream: float
+    confidence: float
+    hardware: str
+    bottleneck: str
+    created_at: str
+    revision: int
+    session_id: str | None
+    task_digest: str | None
+    candidate_id: str | None
+    promoted: int
+    verdict: str | None
+
+
+_NODES = """
+    SELECT n.seq, n.id, n.kind, n.attempt_id, n.task_name, n.move, n.traits, n.stage, n.works, n.label, n.speedup,
+           n.step_ratio, n.downstream, n.confidence, n.hardware, n.bottleneck, n.created_at, n.revision,
+           a.session_id, a.task_digest, a.candidate_id, coalesce(a.promoted, 0), a.verdict
+    FROM nodes AS n LEFT JOIN attempts AS a ON a.id = n.attempt_id
+    WHERE n.revision > ? ORDER BY n.revision
+"""
+_LINEAGE = "SELECT seq, src, dst FROM edges WHERE kind = 'led_to' AND seq > ? ORDER BY seq"
+_PLANS = """
+    SELECT a.seq, n.id, t.plan FROM attempts AS a JOIN attempt_texts AS t ON t.attempt_id = a.id
+    JOIN nodes AS n ON n.attempt_id = a.id WHERE a.seq > ? ORDER BY a.seq
+"""
+_COUNT = "SELECT count(*), max(revision) FROM nodes"
+_VECTORS = {
+    "nodes": "SELECT seq, embedding, embedder, id FROM nodes WHERE seq > ? AND embedding IS NOT NULL ORDER BY seq",
+    "edges": "SELECT seq, embedding, embedder, dst FROM edges WHERE seq > ? AND embedding IS NOT NULL ORDER BY seq",
+}
+
+
+class Image:
+    """The graph in memory. by_id holds nodes in the order they first came; parents and children are lineage alone."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._reset()
+
+    def _reset(self) -> None:
+        self.by_id: dict[str, Node] = {}
+        self.by_seq: dict[int, str] = {}
+        self.parents: dict[str, str] = {}
+        self.children: dict[str, list[str]] = {}
+        self.plans: dict[str, str] = {}
+        self.vectors = {table: Vectors(self._database, table) for table in _VECTORS}
+        self.revision = -1
+        self._last_edge = -1
+        self._last_plan = -1
+
+    def catch_up(self) -> None:
+        """Read what was written since the last time; everything again when rows have gone.
+
+        Belongs into `Database.reading`, which holds off what others write meanwhile.
+        """
+        count, newest = self._database.row(_COUNT) or (0, None)
+        if newest is None or newest < self.revision or count < len(self.by_id):
+            self._reset()
+        if newest is None or (newest == self.revision and count == len(self.by_id)):
+            return
+        for row in self._database.rows(_NODES, (self.revision,)):
+            node = Node._make(row)
+            self.by_id[node.id] = node
+            self.by_seq[node.seq] = node.id
+        self.revision = newest
+        for seq, src, dst in self._database.rows(_LINEAGE, (self._last_edge,)):
+            self._last_edge = seq
+            self.parents[dst] = src
+            self.children.setdefault(src, []).append(dst)
+
+    def read_plans(self) -> dict[str, str]:
+        """Return the plan of every node that has an attempt, as JSON by node id."""
+        for seq, node_id, plan in self._database.rows(_PLANS, (self._last_plan,)):
+            self._last_plan = seq
+            self.plans[node_id] = plan
+        return self.plans
+
+
+class Vectors:
+    """All vectors of one table that one embedder made, as one matrix of unit rows that grows by doubling."""
+
+    def __init__(self, database: Database, table: str) -> None:
+        self._database = database
+        self._sql = _VECTORS[table]
+        self._last_seq = -1
+        self._matrix: NDArray[np.float32] | None = None
+        self._embedder = ""
+        self.node_ids: list[str] = []
+        self.foreign = 0
+        """Vectors that another embedder made, or of another dimension; they cannot be compared with ours."""
+
+    def nearest(
+        self, vector: NDArray[np.float32], embedder: str, allowed: Iterable[str] | None, count: int
+    ) -> list[tuple[str, float]]:
+        """Return (node id, cosine) of the `count` nearest, best first. allowed: node ids to choose from, None for all.
+
+        For edges the node id is where the edge leads.
+        """
+        import numpy as np
+
+        self._catch_up(embedder, len(vector))
+        if self._matrix is None or not self.node_ids:
+            return []
+        scores = self._matrix[: len(self.node_ids)] @ vector
+        if allowed is not None:
+            wanted = allowed if isinstance(allowed, set | frozenset | dict) else set(allowed)
+            mask = np.fromiter((node in wanted for node in self.node_ids), bool, len(self.node_ids))
+            scores = np.where(mask, scores, -np.inf)
+        count = min(count, len(scores))
+        top = np.argpartition(scores, len(scores) - count)[len(scores) - count :]
+        # Equal scores in the order of arrival, so that the answer does not depend on how the partition fell.
+        ordered = top[np.lexsort((top, -scores[top]))]
+        return [(self.node_ids[place], float(scores[place])) for place in ordered if np.isfinite(scores[place])]
+
+    def _catch_up(self, embedder: str, dim: int) -> None:
+        import numpy as np
+
+        if embedder != self._embedder:
+            self._embedder, self._last_seq, self._matrix = embedder, -1, None
+            self.node_ids, self.foreign = [], 0
+        fresh: list[bytes] = []
+        for seq, data, made_by, node_id in self._database.rows(self._sql, (self._last_seq,)):
+            self._last_seq = seq
+            if made_by == embedder and len(data) == 2 * dim:
+                fresh.append(data)
+                self.node_ids.append(node_id)
+            else:
+                self.foreign += 1
+        if not fresh:
+            return
+        rows = np.frombuffer(b"".join(fresh), "<f2").reshape(-1, dim)
+        used = len(self.node_ids) - len(fresh)
+        if self._matrix is None or len(self._matrix) < len(self.node_ids):
+            grown = np.empty((max(256, len(self.node_ids), 2 * used), dim), np.float32)
+            if self._matrix is not None:
+                grown[:used] = self._matrix[:used]
+            self._matrix = grown
+        self._matrix[used : len(self.node_ids)] = rows
+        # Imported bytes may hold anything: a NaN would win every comparison.
+        np.nan_to_num(self._matrix[used : len(self.node_ids)], copy=False, nan=0.0, posinf=0.0, neginf=0.0)

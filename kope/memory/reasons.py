@@ -1,0 +1,67 @@
+"""One line on why an experience was chosen: how it was found, and what its outcome is worth here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from kope.memory.image import Node
+from kope.memory.query import RecallQuery
+from kope.model import Verdict
+
+_WORDS_SHOWN = 4
+_CLOSE = 0.3
+"""Cosine from which texts are called alike. Unrelated sentences lie around zero."""
+
+
+@dataclass
+class Found:
+    """How an experience was found. ranks: by ranking, from 1. words: of the question, that it holds."""
+
+    score: float = 0.0
+    ranks: dict[str, int] = field(default_factory=dict)
+    cosines: dict[str, float] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+
+def reason_for(node: Node, found: Found, query: RecallQuery, best_below: Node | None) -> str:
+    """Return the line, for example "same task; says depth, ub; 1.42x its parent here (effective); led on to 2.10x"."""
+    parts = [_structure(node, query)]
+    if found.words:
+        parts.append("says " + ", ".join(found.words[:_WORDS_SHOWN]))
+    parts.extend(
+        f"{what} {found.cosines[way]:.2f}"
+        for way, what in (("meaning", "alike in meaning"), ("move", "move alike"))
+        if found.cosines.get(way, 0.0) >= _CLOSE
+    )
+    parts.append(_worth(node, query.hardware))
+    if best_below is not None and best_below.speedup and _here(best_below, query.hardware):
+        parts.append(f"led on to {best_below.speedup:.2f}x")
+    return "; ".join(part for part in parts if part)
+
+
+def _structure(node: Node, query: RecallQuery) -> str:
+    if query.task_name and node.task_name == query.task_name:
+        return "same task"
+    shared = sorted(set(query.traits) & set(json.loads(node.traits)))
+    if not shared:
+        return ""
+    more = f" and {len(shared) - _WORDS_SHOWN} more" if len(shared) > _WORDS_SHOWN else ""
+    return "also " + ", ".join(shared[:_WORDS_SHOWN]) + more
+
+
+def _here(node: Node, hardware: str) -> bool:
+    return bool(hardware) and node.hardware == hardware
+
+
+def _worth(node: Node, hardware: str) -> str:
+    if node.verdict is None:
+        return "noted"
+    if node.verdict == Verdict.FAILED.value:
+        return f"failed at {node.stage}: to be avoided"
+    state = "verified" if node.works else "right on small cases"
+    if not node.label:
+        return state
+    if not _here(node, hardware):
+        return f"{state}; ran on {node.hardware}, its time says nothing here" if hardware else state
+    return f"{state}, {node.step_ratio:.2f}x its parent here ({node.label})"

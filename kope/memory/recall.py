@@ -1,0 +1,275 @@
+"""Find the experiences that fit a state: by structure, words, meaning and outcome, fused by reciprocal rank.
+
+Each way of looking gives a ranking; an experience's score is the sum over rankings of 1 / (60 + rank), so that no
+weights need tuning and a missing way (no embedder) only means one ranking less. What a session may see is scope's
+business.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kope.memory.graph import LABELS
+from kope.memory.image import Image, Node
+from kope.memory.moves import likeness
+from kope.memory.query import RecallQuery
+from kope.memory.reasons import Found, reason_for
+from kope.memory.scope import View, predicate
+from kope.memory.words import Question
+from kope.model import Verdict
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RANK_OFFSET = 60
+_POOL = 100
+"""How deep each ranking is read."""
+_SAME_MOVE = 2
+"""Items of one task, move and outcome, before others go first."""
+
+_MATCHES = """
+    SELECT rowid FROM node_words WHERE node_words MATCH ? ORDER BY bm25(node_words, 1.0, 1.5, 0.5, 1.0)
+"""
+_HAS_WORD = "SELECT 1 FROM node_words WHERE node_words MATCH ? AND rowid = ?"
+
+
+@dataclass
+class Ranked:
+    """What was found. order: node ids best first. found: how each was found. degraded: what could not be used."""
+
+    order: list[str] = field(default_factory=list)
+    found: dict[str, Found] = field(default_factory=dict)
+    degraded: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An item of the answer."""
+
+    node: Node
+    score: float
+    reason: str
+
+
+def choose(
+    connection: sqlite3.Connection,
+    image: Image,
+    view: View,
+    query: RecallQuery,
+    vector: NDArray[np.float32] | None,
+    embedder_name: str,
+) -> tuple[list[Chosen], list[str]]:
+    """Return the items of the answer, best first, and what was missing while looking for them."""
+    meets = predicate(query.filters)
+    visible = view.nodes if meets is None else {name: node for name, node in view.nodes.items() if meets(node)}
+    narrowed = meets is not None or not view.complete
+    ranked = _rank(connection, image, visible, narrowed, query, vector, embedder_name)
+    picked = _pick(ranked, visible, query.limit)
+    chosen = [
+        Chosen(
+            node,
+            ranked.found[node.id].score,
+            reason_for(node, ranked.found[node.id], query, _best_below(image, view, node)),
+        )
+        for node in picked
+    ]
+    return chosen, ranked.degraded
+
+
+# --- rankings -------------------------------------------------------------------------------------------------------
+
+
+def _rank(
+    connection: sqlite3.Connection,
+    image: Image,
+    visible: Mapping[str, Node],
+    narrowed: bool,
+    query: RecallQuery,
+    vector: NDArray[np.float32] | None,
+    embedder_name: str,
+) -> Ranked:
+    ranked = Ranked()
+    allowed = visible if narrowed else None
+    _add(ranked, "structure", by_structure(visible.values(), query))
+    matching, terms = _by_words(connection, image, visible, query, ranked)
+    _add(ranked, "words", matching)
+    if vector is not None:
+        for way, table in (("meaning", "nodes"), ("move", "edges")):
+            near = [hit for hit in image.vectors[table].nearest(vector, embedder_name, allowed, _POOL) if hit[1] > 0.0]
+            _add(ranked, way, [name for name, _ in near if name in visible])
+            for name, cosine in near:
+                if name in visible:
+                    ranked.found[name].cosines[way] = cosine
+        missing = len(image.by_id) - len(image.vectors["nodes"].node_ids)
+        if missing:
+            ranked.degraded.append(f"{missing} of {len(image.by_id)} experiences have no vector of {embedder_name}")
+    by_outcome = sorted(ranked.found, key=lambda name: outcome_key(visible[name], query.hardware))
+    _add(ranked, "outcome", by_outcome)
+    ranked.order = sorted(ranked.found, key=lambda name: (-ranked.found[name].score, visible[name].seq))
+    for name in ranked.order[: 3 * query.limit]:
+        if "words" in ranked.found[name].ranks:
+            ranked.found[name].words = _words_in(connection, visible[name].seq, terms)
+    return ranked
+
+
+def _add(ranked: Ranked, way: str, names: Iterable[str]) -> None:
+    for rank, name in enumerate(names, start=1):
+        found = ranked.found.setdefault(name, Found())
+        found.ranks[way] = rank
+        found.score += 1.0 / (RANK_OFFSET + rank)
+
+
+def by_structure(nodes: Iterable[Node], query: RecallQuery) -> list[str]:
+    """Return the experiences of the same task, then of operators that share structure words, in order of outcome.
+
+    A third of the places is for failures: what was refused here before is worth knowing too.
+    """
+    groups: dict[tuple[str | None, str, str], list[Node]] = {}
+    for node in nodes:
+        groups.setdefault((node.task_digest, node.task_name, node.traits), []).append(node)
+    near = {key: _nearness(*key, query) for key in groups}
+    names: list[str] = []
+    for key in sorted((key for key in groups if near[key] > 0.0), key=lambda key: (-near[key], key[1], key[2])):
+        room = _POOL - len(names)
+        if room <= 0:
+            break
+        works = [node for node in groups[key] if not is_failure(node)]
+        failed = [node for node in groups[key] if is_failure(node)]
+        places = min(len(failed), max(room // 3, room - len(works)))
+        best = heapq.nsmallest(room - places, works, key=lambda node: outcome_key(node, query.hardware))
+        newest = heapq.nlargest(places, failed, key=lambda node: node.seq)
+        names.extend(node.id for node in (*best, *newest))
+    return names
+
+
+def _nearness(digest: str | None, task_name: str, traits: str, query: RecallQuery) -> float:
+    if query.task_digest and digest == query.task_digest:
+        return 3.0
+    if query.task_name and task_name == query.task_name:
+        return 2.0
+    return likeness(query.traits, json.loads(traits)) if query.traits else 0.0
+
+
+def _by_words(
+    connection: sqlite3.Connection, image: Image, visible: Mapping[str, Node], query: RecallQuery, ranked: Ranked
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return what the full-text index finds. A damaged index costs this ranking, not the answer."""
+    names: list[str] = []
+    try:
+        question = Question(connection, f"{query.code} {query.text}", len(image.by_id))
+        if question.match:
+            for (seq,) in connection.execute(_MATCHES, (question.match,)):
+                name = image.by_seq.get(seq, "")
+                if name in visible:
+                    names.append(name)
+                    if len(names) == _POOL:
+                        break
+        return names, question.terms
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
+            raise
+        ranked.degraded.append("the full-text index is damaged (see kope db check)")
+        return [], ()
+
+
+def _words_in(connection: sqlite3.Connection, seq: int, terms: Iterable[str]) -> tuple[str, ...]:
+    return tuple(term for term in terms if connection.execute(_HAS_WORD, (f'"{term}"', seq)).fetchone())
+
+
+# --- outcome --------------------------------------------------------------------------------------------------------
+
+
+def is_failure(node: Node) -> bool:
+    """Whether an experience is of a candidate that was refused."""
+    return node.verdict == Verdict.FAILED.value
+
+
+def is_fast_evidence(node: Node, hardware: str) -> bool:
+    """Whether an experience's times say something about speed on this hardware."""
+    return bool(hardware) and node.hardware == hardware and bool(node.label)
+
+
+def outcome_key(node: Node, hardware: str) -> tuple[float, float, int]:
+    """Return the sort key of the graph's outcome signal: label bucket, then downstream score x confidence, then age.
+
+    What ran on other hardware ranks by whether it works: between "effective" and "partial here", times unseen.
+    """
+    if is_failure(node):
+        return 5.0, -node.confidence, -node.seq
+    if is_fast_evidence(node, hardware):
+        return float(LABELS.index(node.label)), -node.downstream * node.confidence, -node.seq
+    return (0.5 if node.works else 1.5), -node.confidence, -node.seq
+
+
+def _best_below(image: Image, view: View, node: Node) -> Node | None:
+    """Return the fastest verified experience in the lineage below a node, None when nothing below is faster."""
+    best: Node | None = None
+    waiting = list(image.children.get(node.id, ()))
+    seen = set(waiting)
+    while waiting:
+        below = view.nodes.get(waiting.pop())
+        if below is None:
+            continue
+        if below.works and (below.speedup or 0.0) > ((best.speedup if best is not None else node.speedup) or 0.0):
+            best = below
+        fresh = [child for child in image.children.get(below.id, ()) if child not in seen]
+        seen.update(fresh)
+        waiting.extend(fresh)
+    return best
+
+
+# --- choosing -------------------------------------------------------------------------------------------------------
+
+
+def _pick(ranked: Ranked, visible: Mapping[str, Node], limit: int) -> list[Node]:
+    """Take the best, but of both kinds where there are both: at least a quarter failures, at least half that work."""
+    distinct = _distinct([visible[name] for name in ranked.order])
+    failed = [node for node in distinct if is_failure(node)]
+    works = [node for node in distinct if not is_failure(node)]
+    natural = sum(is_failure(node) for node in distinct[:limit])
+    places = min(len(failed), max(natural, limit // 4, limit - len(works)))
+    places = max(0, min(places, limit - min(len(works), (limit + 1) // 2)))
+    taken = {node.id for node in (*failed[:places], *works[: limit - places])}
+    return [node for node in distinct if node.id in taken]
+
+
+def _distinct(nodes: list[Node]) -> list[Node]:
+    """Put aside the same source again, and the third of one task, move and outcome; they go last."""
+    first: list[Node] = []
+    last: list[Node] = []
+    sources: set[str] = set()
+    alike: dict[tuple[str, str, str, str], int] = {}
+    for node in nodes:
+        kind = node.task_name, node.move, node.label, node.stage
+        again = node.candidate_id is not None and node.candidate_id in sources
+        (last if again or alike.get(kind, 0) >= _SAME_MOVE else first).append(node)
+        alike[kind] = alike.get(kind, 0) + 1
+        if node.candidate_id is not None:
+            sources.add(node.candidate_id)
+    return first + last
+
+
+def neighbourhood(image: Image, view: View, chosen: Iterable[Node], hardware: str) -> list[Node]:
+    """Return what stands around the chosen: the parent of each, its best child, and a sibling that ended otherwise."""
+    picked = {node.id: node for node in chosen}
+    around: dict[str, Node] = {}
+    for node in picked.values():
+        parent = view.nodes.get(image.parents.get(node.id, ""))
+        children = _seen(view, image.children.get(node.id, ()))
+        siblings = _seen(view, image.children.get(parent.id, ())) if parent is not None else []
+        contrast = [other for other in siblings if is_failure(other) != is_failure(node)]
+        for group in ([parent] if parent is not None else [], children, contrast):
+            if group:
+                best = min(group, key=lambda other: outcome_key(other, hardware))
+                around.setdefault(best.id, best)
+    return [node for name, node in around.items() if name not in picked]
+
+
+def _seen(view: View, names: Iterable[str]) -> list[Node]:
+    return [view.nodes[name] for name in names if name in view.nodes]

@@ -1,0 +1,85 @@
+"""What a session may see of memory: everything, only its own, or everything with its outcomes permuted.
+
+The placebo answers whether it is what experiences say that helps, or only that there is more to read and choose from.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kope.memory.image import Image, Node
+from kope.memory.query import Filters, MemoryMode, Scope
+
+OUTCOME = ("stage", "works", "label", "speedup", "step_ratio", "downstream", "confidence", "promoted", "verdict")
+"""What the placebo permutes, together; the lesson's text goes with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The nodes a scope sees. lessons: node whose lesson is shown instead of a node's own; {} except in a placebo.
+
+    complete: all nodes of the image, so that nothing needs to be filtered.
+    """
+
+    nodes: dict[str, Node]
+    lessons: dict[str, str]
+    complete: bool
+
+
+def view_of(image: Image, scope: Scope, task_name: str) -> View:
+    """Return what `scope` sees when it works on a task. Its own attempts on that task are always seen as they are."""
+    if scope.mode is MemoryMode.ON:
+        return View(image.by_id, {}, True)
+    own = {name: node for name, node in image.by_id.items() if _is_own(node, scope, task_name)}
+    if scope.mode is not MemoryMode.PLACEBO:
+        return View(own, {}, False)
+    lessons = _permutation([node for name, node in image.by_id.items() if name not in own], scope.seed)
+    nodes = {
+        name: _with_outcome(node, image.by_id[lessons[name]]) if name in lessons else node
+        for name, node in image.by_id.items()
+    }
+    return View(nodes, lessons, True)
+
+
+def _is_own(node: Node, scope: Scope, task_name: str) -> bool:
+    return bool(scope.session_id) and node.session_id == scope.session_id and node.task_name == task_name
+
+
+def _permutation(nodes: list[Node], seed: int) -> dict[str, str]:
+    """Return for every node the one whose outcome it gets: a shuffle within each kind, the same for the same seed."""
+    given: dict[str, str] = {}
+    for kind in sorted({node.kind for node in nodes}):
+        names = sorted(node.id for node in nodes if node.kind == kind)
+        shuffled = list(names)
+        random.Random(f"{seed}:{kind}").shuffle(shuffled)
+        given.update(zip(names, shuffled, strict=True))
+    return given
+
+
+def _with_outcome(node: Node, other: Node) -> Node:
+    changes: dict[str, Any] = {name: getattr(other, name) for name in OUTCOME}
+    return node._replace(**changes)
+
+
+def predicate(filters: Filters) -> Callable[[Node], bool] | None:
+    """Return the test that exact filters make, None when they let everything through."""
+    if filters == Filters():
+        return None
+    stages = {stage.value for stage in filters.stages}
+    quoted = [f'"{trait}"' for trait in filters.traits]
+
+    def meets(node: Node) -> bool:
+        return (
+            (not filters.tasks or node.task_name in filters.tasks or node.task_digest in filters.tasks)
+            and (not filters.moves or node.move in filters.moves)
+            and (not filters.labels or node.label in filters.labels)
+            and (not stages or node.stage in stages)
+            and (not filters.kinds or node.kind in filters.kinds)
+            and (not filters.hardware or node.hardware == filters.hardware)
+            and (not quoted or any(trait in node.traits for trait in quoted))
+        )
+
+    return meets

@@ -1,0 +1,113 @@
+"""Text as the full-text index sees it, and questions in the index's own language.
+
+Identifiers are split (DataCopyPad is also found by "copy"), Chinese is cut into pairs of characters. Nothing a user
+types reaches the index as syntax.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+
+TEXT_LIMIT = 20_000
+"""Characters of one column that are indexed."""
+_MOST_TERMS = 14
+_COMMON_SHARE = 0.5
+
+_TOKEN = re.compile(r"[^\W_]+")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_STOP_TEXT = """
+a an and are as at be been but by can do does for from had has have how if in into is it its no not of on or so such
+than that the their then there these they this to was we were what when where which while who will with would you your
+"""
+_STOP = frozenset(_STOP_TEXT.split())
+
+
+def indexed(text: str) -> str:
+    """Return prose as it is indexed: words, the parts of identifiers, pairs of Chinese characters."""
+    return " ".join(_words(text[:TEXT_LIMIT]))
+
+
+def indexed_code(source: str) -> str:
+    """Return code as it is indexed: each identifier once, and its parts. How often a name occurs says little."""
+    names = dict.fromkeys(_IDENTIFIER.findall(source))
+    parts = dict.fromkeys(part for name in names for part in _words(name))
+    return " ".join(parts)[:TEXT_LIMIT]
+
+
+def _words(text: str) -> Iterator[str]:
+    for token in _TOKEN.findall(text):
+        if token.isascii():
+            yield token
+            humps = _HUMPS.findall(token) if not token.islower() else ()
+            if len(humps) > 1:
+                yield from humps
+        else:
+            yield from _split_chinese(token)
+
+
+def _split_chinese(token: str) -> Iterator[str]:
+    at = 0
+    for run in _CJK.finditer(token):
+        if run.start() > at:
+            yield token[at : run.start()]
+        characters = run.group()
+        if len(characters) == 1:
+            yield characters
+        yield from (characters[place : place + 2] for place in range(len(characters) - 1))
+        at = run.end()
+    if at < len(token):
+        yield token[at:]
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the distinct words of a question, lower case, in order, without those that say nothing."""
+    words = dict.fromkeys(word.lower() for word in _words(text[:TEXT_LIMIT]))
+    return [word for word in words if word not in _STOP and (len(word) > 1 or not word.isascii())]
+
+
+class Question:
+    """A question put to the index: its most telling words, joined by OR.
+
+    Words that half of all experiences have decide nothing and cost most, so they go; of the rest the rarest stay.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, text: str, document_count: int) -> None:
+        terms = terms_of(text)
+        counts = _document_counts(connection, terms) if terms else {}
+        known = [term for term in terms if counts.get(term, 0) > 0]
+        telling = [term for term in known if counts[term] <= max(1.0, _COMMON_SHARE * document_count)]
+        rarest = sorted(telling or known, key=lambda term: counts[term])[:_MOST_TERMS]
+        self.terms: tuple[str, ...] = tuple(rarest)
+
+    @property
+    def match(self) -> str:
+        """The right side of MATCH: quoted words, which have no syntax of their own. "" when nothing is left to ask."""
+        return " OR ".join(f'"{term}"' for term in self.terms)
+
+
+_VOCABULARY = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.known_words USING fts5vocab(main, node_words, row)"
+_ASKED = """
+    CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked
+    USING fts5(word, content = '', tokenize = 'porter unicode61 remove_diacritics 2')
+"""
+_ASKED_STEMS = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked_stems USING fts5vocab(temp, asked, instance)"
+
+
+def _document_counts(connection: sqlite3.Connection, terms: Iterable[str]) -> dict[str, int]:
+    """Return in how many experiences each word occurs. The index stems words; a small index of the question's own words
+    tells what it makes of them."""
+    words = list(terms)
+    for statement in (_VOCABULARY, _ASKED, _ASKED_STEMS):
+        connection.execute(statement)
+    connection.execute("INSERT INTO temp.asked(asked) VALUES ('delete-all')")
+    connection.executemany("INSERT INTO temp.asked(rowid, word) VALUES (?, ?)", enumerate(words))
+    stems = connection.execute("SELECT doc, term FROM temp.asked_stems").fetchall()
+    counts: dict[str, int] = {}
+    for place, stem in stems:
+        row = connection.execute("SELECT doc FROM temp.known_words WHERE term = ?", (stem,)).fetchone()
+        counts[words[place]] = row[0] if row is not None else 0
+    return counts
