@@ -23,7 +23,7 @@ _SELECT = (
 )
 _CASES = f"SELECT {', '.join(CASE_COLUMNS)} FROM case_results WHERE attempt_id = ? ORDER BY position"
 _ALL = _SELECT + " ORDER BY a.seq"
-_BY_ID = _SELECT + " WHERE a.id >= ? AND a.id < ? LIMIT 2"
+_BY_ID = _SELECT + " WHERE a.id >= ? AND a.id < ? ORDER BY a.id LIMIT 2"
 _BY_PLACE = (
     _SELECT
     + " WHERE (?1 IS NULL OR a.session_id = ?1) AND (?2 IS NULL OR a.task_digest = ?2)"
@@ -80,6 +80,8 @@ def every_row(connection: sqlite3.Connection) -> sqlite3.Cursor:
 def by_id(connection: sqlite3.Connection, attempt_id: str) -> Attempt:
     """Return an attempt by id or unique beginning of it. Raises NotFound."""
     found = _read(connection, _BY_ID, prefix_range(attempt_id))
+    if found and found[0].id == attempt_id:
+        return found[0]
     if len(found) != 1:
         what = "several attempts begin" if found else "no attempt begins"
         raise NotFound(f"{what} with {attempt_id!r}; kope report shows attempts with their ids")

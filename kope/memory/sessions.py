@@ -35,7 +35,7 @@ _NEW_ASK = """
 """
 _ASK = """
     SELECT k.id, k.session_id, k.task_digest, t.name, k.prompt_id, k.parent_id, k.used
-    FROM asks AS k JOIN tasks AS t ON t.digest = k.task_digest WHERE k.id >= ? AND k.id < ? LIMIT 2
+    FROM asks AS k JOIN tasks AS t ON t.digest = k.task_digest WHERE k.id >= ? AND k.id < ? ORDER BY k.id LIMIT 2
 """
 _TASK_NAME = "SELECT name FROM tasks WHERE digest = ?"
 
