@@ -33,7 +33,7 @@ class ContentCache:
         entry = self.folder / key
         try:
             os.utime(entry / _MARK)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except PermissionError:  # a shared cache that only its owner may write still serves
             return entry

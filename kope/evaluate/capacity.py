@@ -37,7 +37,7 @@ def require_room(task_name: str, case: Case, folder: Path) -> None:
     disk, free = need // 2, shutil.disk_usage(folder).free
     if disk > free:
         raise MachineError(
-            f"case {case.id} of {task_name} needs about {_gib(disk)} of disk in {folder} and {_gib(free)} is free; "
+            f"case {case.id} of {task_name} needs about {_gib(disk)} of disk, {_gib(free)} is free in {folder.parent}; "
             "free some, or set another cache folder"
         )
 

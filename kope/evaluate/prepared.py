@@ -87,9 +87,8 @@ class CaseLibrary:
         meta = self._find(self.inputs, key)
         if meta is not None:
             return meta
-        self.inputs.folder.mkdir(parents=True, exist_ok=True)
-        require_room(task.name, case, self.inputs.folder)
         with self.inputs.stage() as folder:
+            require_room(task.name, case, folder)
             files: list[dict[str, Any] | None] = []
             for k, given in enumerate(case.inputs):
                 if given is None:
@@ -110,9 +109,9 @@ class CaseLibrary:
 
     def _run_reference(self, task: Task, missing: Sequence[tuple[Case, dict[str, Any]]], seed: int) -> None:
         """Run all missing cases in one child; what it finished before failing is kept."""
-        for case, _ in missing:
-            require_room(task.name, case, self.wants.folder.parent)
         with self.wants.stage() as folder:
+            for case, _ in missing:
+                require_room(task.name, case, folder)
             jobs = [(case, _tensor_files(meta)) for case, meta in missing]
             for case, outputs in self.runner.run(task, jobs, folder):
                 target = folder / f"case-{case.id}"

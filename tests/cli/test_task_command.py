@@ -96,5 +96,13 @@ def test_what_cannot_be_used_is_one_line_and_status_1(own_folder: Path) -> None:
     )
 
 
+def test_a_cache_that_cannot_be_written_is_one_line(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kope("task", "new", "mine")
+    (own_folder / "file").touch()
+    monkeypatch.setenv("KOPE_CACHE", str(own_folder / "file"))
+    text = kope("task", "check", "./mine", status=1)
+    assert text.startswith("Error: ") and text.endswith("free space or set another cache folder\n")
+
+
 def test_a_missing_argument_is_a_usage_error() -> None:
     assert "Missing argument" in kope("task", "show", status=2)

@@ -82,7 +82,9 @@ def test_a_case_too_large_for_memory_is_refused_before_it_is_allocated(
 
 def test_a_case_too_large_for_the_disk_is_refused(tmp_path: Path, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 1000})())
-    with pytest.raises(MachineError, match=r"case 1 of double needs about 0.0 GiB of disk in .* is free; free some"):
+    with pytest.raises(
+        MachineError, match=r"case 1 of double needs about 0.0 GiB of disk, 0.0 GiB is free in .*; free some"
+    ):
         capacity.require_room("double", task.cases[0], tmp_path)
 
 
