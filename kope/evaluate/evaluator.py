@@ -17,6 +17,7 @@ from statistics import median
 
 import numpy as np
 
+from kope.errors import MachineError
 from kope.evaluate import plan
 from kope.evaluate.draft import Draft
 from kope.evaluate.prepared import CaseLibrary, PreparedCase, sha256_of
@@ -76,7 +77,10 @@ class TaskEvaluator:
 
         Raises what the machine or the task is to blame for (MachineError, ReferenceError_, ToolMissing, ...).
         """
-        workdir.mkdir(parents=True, exist_ok=True)
+        try:
+            workdir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MachineError(f"{workdir}: {error.strerror}; set another cache folder (KOPE_CACHE)") from error
         with tempfile.TemporaryDirectory(prefix="attempt-", dir=workdir, ignore_cleanup_errors=True) as folder:
             return _Judgement(self, task, candidate, Path(folder), promote).outcome()
 

@@ -81,6 +81,13 @@ def test_a_source_that_is_no_text_or_not_there_is_one_line(own_folder: Path) -> 
     assert "not supported" in kope("eval", "./exp", str(KERNEL), "--target", "ascend", status=1)
 
 
+def test_a_cache_that_cannot_be_used_is_one_line(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (own_folder / "file").touch()
+    monkeypatch.setenv("KOPE_CACHE", str(own_folder / "file"))
+    text = kope("eval", "./exp", str(KERNEL), status=1)
+    assert text == f"Error: {own_folder}/file/work: Not a directory; set another cache folder (KOPE_CACHE)\n"
+
+
 def test_a_case_too_large_for_memory_is_one_line(own_folder: Path) -> None:
     (own_folder / "exp" / "task.toml").write_text(TOML.replace("[1025]", "[1000000, 1000000]"))
     text = kope("eval", "./exp", str(KERNEL), status=1)
