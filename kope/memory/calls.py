@@ -10,9 +10,11 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from kope.errors import NotFound
 from kope.memory.encode import pack, to_json, unpack
 from kope.memory.sessions import now
 
+_SESSION = "SELECT 1 FROM sessions WHERE id = ?"
 _FIND = "SELECT record FROM calls WHERE session_id = ? AND key = ?"
 _KEEP = "INSERT OR REPLACE INTO calls (session_id, key, created_at, record) VALUES (?, ?, ?, ?)"
 _DROP = "DELETE FROM calls WHERE session_id = ?"
@@ -26,7 +28,9 @@ def find(connection: sqlite3.Connection, session_id: str, key: str) -> Mapping[s
 
 
 def keep(connection: sqlite3.Connection, session_id: str, key: str, record: Mapping[str, Any]) -> None:
-    """Write the record of a call. Raises sqlite3.IntegrityError for a session that is not there."""
+    """Write the record of a call. Raises NotFound for a session that is not there."""
+    if connection.execute(_SESSION, (session_id,)).fetchone() is None:
+        raise NotFound(f"there is no session {session_id}; kope db info lists them")
     connection.execute(_KEEP, (session_id, key, now(), pack(to_json(record))))
 
 
