@@ -1,4 +1,5 @@
 """Kernel programs for tests of the runtime: compile, run in verify or time mode, read what the case showed."""
+# ruff: noqa: E501 - lines of kernel source stay whole
 
 from __future__ import annotations
 
@@ -104,7 +105,14 @@ class Bench:
         folder = self.folder / f"refused{len(list(self.folder.iterdir()))}"
         folder.mkdir()
         (folder / "kernel.cpp").write_text(PRELUDE + body, "utf-8")
-        argv = [*self.builder.compiler.argv, "-std=c++17", "-O1", "-fsyntax-only", *INCLUDES, str(folder / "kernel.cpp")]
+        argv = [
+            *self.builder.compiler.argv,
+            "-std=c++17",
+            "-O1",
+            "-fsyntax-only",
+            *INCLUDES,
+            str(folder / "kernel.cpp"),
+        ]
         done = process.run(argv, timeout_s=120.0)
         assert done.returncode != 0, "it compiles"
         return done.stdout + done.stderr

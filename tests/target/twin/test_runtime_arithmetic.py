@@ -1,4 +1,5 @@
-"""Elementwise vector instructions against NumPy: every dtype of the chip, odd counts, special values, masks, strides."""
+"""Elementwise vector instructions against NumPy: every dtype, odd counts, special values, masks, strides."""
+# ruff: noqa: E501 - lines of kernel source stay whole
 
 from __future__ import annotations
 
@@ -13,13 +14,20 @@ from .programs import Array, Bench, Program, Step, check_step, step_program
 RNG = np.random.default_rng(7)
 COUNT = 1003
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 65504.0, 1e-7, -6e-8]
-CPP = {"float32": "float", "float16": "half", "int16": "int16_t", "int32": "int32_t", "uint16": "uint16_t", "uint32": "uint32_t"}
+CPP = {
+    "float32": "float",
+    "float16": "half",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+}
 FLOATS = ("float32", "float16")
 ARITH = ("float32", "float16", "int16", "int32")
 
 
 def numbers(dtype: str, low: float = -8.0, high: float = 8.0, count: int = COUNT, special: bool = True) -> Array:
-    if dtype.startswith("int") or dtype.startswith("uint"):
+    if dtype.startswith(("int", "uint")):
         info = np.iinfo(dtype)
         return RNG.integers(info.min, info.max, count, dtype=dtype, endpoint=True)
     values = RNG.uniform(low, high, count).astype(dtype)
@@ -49,9 +57,17 @@ def unary() -> Iterator[Step]:
     }
     for name, (function, low, high, ulp) in functions.items():
         for dtype in FLOATS:
-            a = numbers(dtype, max(low, -9) if dtype == "float16" else low, min(high, 11) if dtype == "float16" else high)
+            a = numbers(
+                dtype, max(low, -9) if dtype == "float16" else low, min(high, 11) if dtype == "float16" else high
+            )
             tolerance = min(ulp, 1) if dtype == "float16" else ulp
-            yield Step(f"{name}-{dtype}", f"{name}(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), {COUNT});", a, in_double(function, a), ulp=tolerance)
+            yield Step(
+                f"{name}-{dtype}",
+                f"{name}(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), {COUNT});",
+                a,
+                in_double(function, a),
+                ulp=tolerance,
+            )
     a = numbers("int32")
     yield Step("Relu-int32", f"Relu(D<int32_t>(), A<int32_t>(), {COUNT});", a, np.maximum(a, 0))
     for dtype in ("int16", "uint16"):
@@ -60,7 +76,9 @@ def unary() -> Iterator[Step]:
 
 
 def nan_first(pick: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, y: np.where(np.isnan(x), x, np.where(np.isnan(y), y, pick(x, y))) if x.dtype.kind == "f" else pick(x, y)
+    return lambda x, y: (
+        np.where(np.isnan(x), x, np.where(np.isnan(y), y, pick(x, y))) if x.dtype.kind == "f" else pick(x, y)
+    )
 
 
 def binary() -> Iterator[Step]:
@@ -79,15 +97,29 @@ def binary() -> Iterator[Step]:
                 yield Step(f"{name}-{dtype}", code, a, in_double(function, a, b), b)
         for dtype in FLOATS:
             a, b = numbers(dtype), numbers(dtype, 0.5, 9, special=False)
-            yield Step(f"Div-{dtype}", f"Div(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), B<{CPP[dtype]}>(), {COUNT});", a, in_double(np.divide, a, b), b)
+            yield Step(
+                f"Div-{dtype}",
+                f"Div(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), B<{CPP[dtype]}>(), {COUNT});",
+                a,
+                in_double(np.divide, a, b),
+                b,
+            )
         for name, function in (("AddRelu", np.add), ("SubRelu", np.subtract)):
             for dtype in (*FLOATS, "int16"):
                 a, b = numbers(dtype, special=False), numbers(dtype, special=False)
                 want = np.maximum(in_double(function, a, b), 0).astype(dtype)
-                yield Step(f"{name}-{dtype}", f"{name}(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), B<{CPP[dtype]}>(), {COUNT});", a, want, b)
+                yield Step(
+                    f"{name}-{dtype}",
+                    f"{name}(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), B<{CPP[dtype]}>(), {COUNT});",
+                    a,
+                    want,
+                    b,
+                )
         for name, function in (("And", np.bitwise_and), ("Or", np.bitwise_or)):
             a, b = numbers("uint16"), numbers("uint16")
-            yield Step(f"{name}-uint16", f"{name}(D<uint16_t>(), A<uint16_t>(), B<uint16_t>(), {COUNT});", a, function(a, b), b)
+            yield Step(
+                f"{name}-uint16", f"{name}(D<uint16_t>(), A<uint16_t>(), B<uint16_t>(), {COUNT});", a, function(a, b), b
+            )
         for name, function in (
             ("MulAddDst", lambda x, y, d: x * y + d),
             ("FusedMulAdd", lambda x, y, d: x * d + y),
@@ -130,8 +162,18 @@ def scalar() -> Iterator[Step]:
     yield Step("Axpy-half-to-float", f"Axpy(D<float>(), A<half>(), (half)1.5, {COUNT});", a, want, d0=d)
     for dtype in ("int16", "uint16", "int32", "uint32"):
         a = numbers(dtype)
-        yield Step(f"ShiftLeft-{dtype}", f"ShiftLeft(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), ({CPP[dtype]})3, {COUNT});", a, a << 3)
-        yield Step(f"ShiftRight-{dtype}", f"ShiftRight(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), ({CPP[dtype]})3, {COUNT});", a, a >> 3)
+        yield Step(
+            f"ShiftLeft-{dtype}",
+            f"ShiftLeft(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), ({CPP[dtype]})3, {COUNT});",
+            a,
+            a << 3,
+        )
+        yield Step(
+            f"ShiftRight-{dtype}",
+            f"ShiftRight(D<{CPP[dtype]}>(), A<{CPP[dtype]}>(), ({CPP[dtype]})3, {COUNT});",
+            a,
+            a >> 3,
+        )
     a = numbers("int16", count=128)
     code = "ShiftRight(D<int16_t>(), A<int16_t>(), (int16_t)5, (uint64_t)128, 1, UnaryRepeatParams(1, 1, 8, 8), true);"
     yield Step("ShiftRight-rounding", code, a, (a >> 5) + (a >> 4 & 1))
@@ -146,11 +188,27 @@ def forms() -> Iterator[Step]:
         return np.where(lanes, value, old).astype(np.float32)
 
     plain = "BinaryRepeatParams(1, 1, 1, 8, 8, 8)"
-    yield Step("prefix-mask", f"Add(D<float>(), A<float>(), B<float>(), (uint64_t)40, 8, {plain});", a, only(whole < 40, a + b), b, old)
+    yield Step(
+        "prefix-mask",
+        f"Add(D<float>(), A<float>(), B<float>(), (uint64_t)40, 8, {plain});",
+        a,
+        only(whole < 40, a + b),
+        b,
+        old,
+    )
     yield Step("full-mask", f"Add(D<float>(), A<float>(), B<float>(), (uint64_t)64, 8, {plain});", a, a + b, b, old)
-    yield Step("mask-past-the-end-is-full", f"Add(D<float>(), A<float>(), B<float>(), (uint64_t)999, 8, {plain});", a, a + b, b, old)
+    yield Step(
+        "mask-past-the-end-is-full",
+        f"Add(D<float>(), A<float>(), B<float>(), (uint64_t)999, 8, {plain});",
+        a,
+        a + b,
+        b,
+        old,
+    )
     yield Step("no-mask-no-work", f"Add(D<float>(), A<float>(), B<float>(), (uint64_t)0, 8, {plain});", a, old, b, old)
-    yield Step("no-repeat-no-work", f"Add(D<float>(), A<float>(), B<float>(), (uint64_t)64, 0, {plain});", a, old, b, old)
+    yield Step(
+        "no-repeat-no-work", f"Add(D<float>(), A<float>(), B<float>(), (uint64_t)64, 0, {plain});", a, old, b, old
+    )
     yield Step("no-count-no-work", "Add(D<float>(), A<float>(), B<float>(), 0);", a, old, b, old)
     bits = int("0x69A569A569A569A5", 16)
     chosen = np.array([bits >> lane & 1 for lane in whole], bool)
@@ -165,14 +223,44 @@ def forms() -> Iterator[Step]:
     # every second block of the destination, sources without gaps
     want = old.copy().reshape(-1, 8)
     want[::2] = (a + b).reshape(-1, 8)[:32]
-    yield Step("destination-blocks-apart", "Add(D<float>(), A<float>(), B<float>(), (uint64_t)64, 4, BinaryRepeatParams(2, 1, 1, 16, 8, 8));", a, want.reshape(-1), b, old)
+    yield Step(
+        "destination-blocks-apart",
+        "Add(D<float>(), A<float>(), B<float>(), (uint64_t)64, 4, BinaryRepeatParams(2, 1, 1, 16, 8, 8));",
+        a,
+        want.reshape(-1),
+        b,
+        old,
+    )
     # the second source is the same block for all repeats, and one block for all blocks
     row = np.tile(b[:64], 8)
-    yield Step("source-repeat-stride-0", "Mul(D<float>(), A<float>(), B<float>(), (uint64_t)64, 8, BinaryRepeatParams(1, 1, 1, 8, 8, 0));", a, a * row, b, old)
+    yield Step(
+        "source-repeat-stride-0",
+        "Mul(D<float>(), A<float>(), B<float>(), (uint64_t)64, 8, BinaryRepeatParams(1, 1, 1, 8, 8, 0));",
+        a,
+        a * row,
+        b,
+        old,
+    )
     block = np.tile(b[:8], 64)
-    yield Step("source-block-stride-0", "Mul(D<float>(), A<float>(), B<float>(), (uint64_t)64, 8, BinaryRepeatParams(1, 1, 0, 8, 8, 0));", a, a * block, b, old)
-    per_row = np.repeat(b[:64].reshape(8, 8), 8, axis=0).reshape(-1)  # one block per repeat, spread over its eight blocks
-    yield Step("row-broadcast", "Mul(D<float>(), A<float>(), B<float>(), (uint64_t)64, 8, BinaryRepeatParams(1, 1, 0, 8, 8, 1));", a, a * per_row, b, old)
+    yield Step(
+        "source-block-stride-0",
+        "Mul(D<float>(), A<float>(), B<float>(), (uint64_t)64, 8, BinaryRepeatParams(1, 1, 0, 8, 8, 0));",
+        a,
+        a * block,
+        b,
+        old,
+    )
+    per_row = np.repeat(b[:64].reshape(8, 8), 8, axis=0).reshape(
+        -1
+    )  # one block per repeat, spread over its eight blocks
+    yield Step(
+        "row-broadcast",
+        "Mul(D<float>(), A<float>(), B<float>(), (uint64_t)64, 8, BinaryRepeatParams(1, 1, 0, 8, 8, 1));",
+        a,
+        a * per_row,
+        b,
+        old,
+    )
     half, other = numbers("float16", count=512, special=False), numbers("float16", count=512, special=False)
     high = np.arange(512) % 128 >= 64
     code = "uint64_t mask[2] = {0, UINT64_MAX}; Sub(D<half>(), A<half>(), B<half>(), mask, 4, BinaryRepeatParams(1, 1, 1, 8, 8, 8));"

@@ -1,4 +1,5 @@
 """Cast between all pairs of types the chip converts, in all rounding modes, against exact arithmetic."""
+# ruff: noqa: E501 - lines of kernel source stay whole
 
 from __future__ import annotations
 
@@ -96,7 +97,28 @@ def source(name: str, target: str) -> Array:
     scale = {"int8": 90, "uint8": 160, "int16": 3e4, "float16": 300}.get(target, 1e4)
     values = RNG.uniform(-scale, scale, COUNT)
     values[:40] = np.arange(-20, 20) / 2  # ties
-    values[40:60] = [0.0, 0.49999997, 0.50000006, -0.49999997, 1e-8, -1e-8, 6.1e-5, 3e-6, 2049, 2051, -2049, 1e9, -1e9, 3e38, 70000, -70000, 65504, 65519, 65521, 128.5]
+    values[40:60] = [
+        0.0,
+        0.49999997,
+        0.50000006,
+        -0.49999997,
+        1e-8,
+        -1e-8,
+        6.1e-5,
+        3e-6,
+        2049,
+        2051,
+        -2049,
+        1e9,
+        -1e9,
+        3e38,
+        70000,
+        -70000,
+        65504,
+        65519,
+        65521,
+        128.5,
+    ]
     if target == "uint8":
         values = np.abs(values)  # negative input is documented as an error
     with np.errstate(over="ignore"):
@@ -134,7 +156,9 @@ def steps() -> Iterator[Step]:
     half = RNG.uniform(-5, 5, 512).astype(np.float16)
     old = np.full(512, 7, np.float32)
     code = "Cast(D<float>(), A<half>(), RoundMode::CAST_NONE, (uint64_t)32, 8, UnaryRepeatParams(1, 1, 8, 4));"
-    yield Step("half-float-masked", code, half, np.where(np.arange(512) % 64 < 32, half.astype(np.float32), old), None, old)
+    yield Step(
+        "half-float-masked", code, half, np.where(np.arange(512) % 64 < 32, half.astype(np.float32), old), None, old
+    )
     wide = RNG.uniform(-5, 5, 512).astype(np.float32)
     code = "Cast(D<half>(), A<float>(), RoundMode::CAST_RINT, (uint64_t)64, 8, UnaryRepeatParams(1, 1, 4, 8));"
     yield Step("float-half-repeats", code, wide, wide.astype(np.float16), None, np.zeros(512, np.float16))
@@ -153,7 +177,9 @@ def test_cast_rounds_as_documented(program: Program, index: int) -> None:
     check_step(program, index, STEPS[index])
 
 
-@pytest.mark.parametrize(("target", "name"), [("bfloat16_t", "half"), ("int8_t", "float"), ("uint8_t", "int32_t"), ("half", "int64_t")])
+@pytest.mark.parametrize(
+    ("target", "name"), [("bfloat16_t", "half"), ("int8_t", "float"), ("uint8_t", "int32_t"), ("half", "int64_t")]
+)
 def test_a_conversion_the_chip_lacks_does_not_compile(bench: Bench, target: str, name: str) -> None:
     said = bench.compile_error(
         f"__aicore__ void f(const LocalTensor<{target}>& d, const LocalTensor<{name}>& s) {{ Cast(d, s, RoundMode::CAST_NONE, 8); }}\n"
@@ -162,7 +188,12 @@ def test_a_conversion_the_chip_lacks_does_not_compile(bench: Bench, target: str,
 
 
 def test_int32_to_half_without_a_scale_is_pointed_out(bench: Bench) -> None:
-    step = Step("unscaled", "Cast(D<half>(), A<int32_t>(), RoundMode::CAST_NONE, 16);", np.arange(16, dtype=np.int32), np.arange(16).astype(np.float16))
+    step = Step(
+        "unscaled",
+        "Cast(D<half>(), A<int32_t>(), RoundMode::CAST_NONE, 16);",
+        np.arange(16, dtype=np.int32),
+        np.arange(16).astype(np.float16),
+    )
     from .programs import run_step
 
     shown = run_step(step_program(bench, [step]), 0, step)

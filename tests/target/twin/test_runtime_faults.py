@@ -101,7 +101,9 @@ def faulty(bench: Bench) -> Program:
 
 def run(faulty: Program, kernel: str, mode: str = "verify") -> Shown:
     parameters = {"device_time_limit_us": 20_000.0}
-    return faulty.run([np.ones(64, np.float32)] * 2, [256], mode=mode, attrs={"which": KERNELS.index(kernel)}, parameters=parameters)
+    return faulty.run(
+        [np.ones(64, np.float32)] * 2, [256], mode=mode, attrs={"which": KERNELS.index(kernel)}, parameters=parameters
+    )
 
 
 @pytest.mark.parametrize("mode", ["verify", "time"])
@@ -166,7 +168,14 @@ extern "C" int kope_entry(const KopeCall* call)
 
 @pytest.mark.parametrize(
     ("which", "kind"),
-    [(0, "untimed-work"), (1, "api-outside-kernel"), (2, "api-outside-kernel"), (3, "launch-outside-host"), (4, "block-count"), (5, "block-count")],
+    [
+        (0, "untimed-work"),
+        (1, "api-outside-kernel"),
+        (2, "api-outside-kernel"),
+        (3, "launch-outside-host"),
+        (4, "block-count"),
+        (5, "block-count"),
+    ],
 )
 def test_host_code_cannot_touch_what_is_the_device_s(bench: Bench, which: int, kind: str) -> None:
     shown = bench.program(HOST_CODE).run([np.ones(64, np.float32)], [256], attrs={"which": which})

@@ -1,4 +1,5 @@
 """Seeded defects in small kernels: each is found with kind, line and remedy; the kernels without them stay silent."""
+# ruff: noqa: E501 - lines of kernel source stay whole
 
 from __future__ import annotations
 
@@ -107,6 +108,8 @@ __global__ __aicore__ void add(GM_ADDR x, GM_ADDR y, GM_ADDR z)
     WaitFlag<HardEvent::MTE3_V>(EVENT_ID0);
 }
 """
+
+
 def run(program: Program, which: int, **options: Any) -> Shown:
     """Run a variant on two random inputs; when nothing is found the output must be their sum."""
     rng = np.random.default_rng(1)
@@ -214,12 +217,23 @@ CLEAN = {
     "queues": QUEUES,
     "queues of one buffer": QUEUES.replace(", 2, 512", ", 1, 512"),
     "flags": FLAGS,
-    "barriers instead of flags": FLAGS.replace("        SetFlag<HardEvent::V_MTE3>(EVENT_ID0);\n        WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);\n", "        PipeBarrier<PIPE_ALL>();\n"),
+    "barriers instead of flags": FLAGS.replace(
+        "        SetFlag<HardEvent::V_MTE3>(EVENT_ID0);\n        WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);\n",
+        "        PipeBarrier<PIPE_ALL>();\n",
+    ),
     "a flag set late, ids of the pipe": FLAGS.replace("EVENT_ID0", "EVENT_ID3"),
     "in place": QUEUES.replace("Add(z, x, y, 512)", "Adds(x, x, 0.0f, 512); Add(z, x, y, 512)"),
-    "scalar access is synchronised by the compiler": QUEUES.replace("Add(z, x, y, 512);", "x.SetValue(0, x.GetValue(0)); Add(z, x, y, 512); z.SetValue(3, z.GetValue(3));"),
-    "a tail computed but not copied out": QUEUES.replace("InitBuffer(z_out, 2, 512", "InitBuffer(z_out, 2, 576").replace("x_in, 2, 512", "x_in, 2, 576").replace("y_in, 2, 512", "y_in, 2, 576").replace("Add(z, x, y, 512)", "Add(z, x, y, 576)"),
-    "overlapping copies with a barrier": FLAGS.replace("DataCopy(x_ub, x_gm[tile * 512], 512);", "DataCopy(x_ub, y_gm[tile * 512], 512); PipeBarrier<PIPE_MTE2>(); DataCopy(x_ub, x_gm[tile * 512], 512);"),
+    "scalar access is synchronised by the compiler": QUEUES.replace(
+        "Add(z, x, y, 512);", "x.SetValue(0, x.GetValue(0)); Add(z, x, y, 512); z.SetValue(3, z.GetValue(3));"
+    ),
+    "a tail computed but not copied out": QUEUES.replace("InitBuffer(z_out, 2, 512", "InitBuffer(z_out, 2, 576")
+    .replace("x_in, 2, 512", "x_in, 2, 576")
+    .replace("y_in, 2, 512", "y_in, 2, 576")
+    .replace("Add(z, x, y, 512)", "Add(z, x, y, 576)"),
+    "overlapping copies with a barrier": FLAGS.replace(
+        "DataCopy(x_ub, x_gm[tile * 512], 512);",
+        "DataCopy(x_ub, y_gm[tile * 512], 512); PipeBarrier<PIPE_MTE2>(); DataCopy(x_ub, x_gm[tile * 512], 512);",
+    ),
     "every block at the barrier": FLAGS.replace("    InitSocState();", "    InitSocState(); SyncAll();"),
 }
 
@@ -315,4 +329,6 @@ def test_sync_all_with_more_blocks_than_cores_is_a_deadlock(clean: Program) -> N
 def test_atomic_adds_of_all_blocks_arrive(clean: Program) -> None:
     shown = clean.run([np.zeros(8, np.float32)] * 2, [1024], attrs={"which": len(CLEAN) + 1, "blocks": 16})
     assert shown.result["findings"] == []
-    np.testing.assert_array_equal(np.frombuffer(shown.outputs[0], np.float32), np.full(256, 1.0 + sum(range(16)), np.float32))
+    np.testing.assert_array_equal(
+        np.frombuffer(shown.outputs[0], np.float32), np.full(256, 1.0 + sum(range(16)), np.float32)
+    )

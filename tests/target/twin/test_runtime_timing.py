@@ -1,4 +1,5 @@
-"""The timing model moves the right way, agrees between the two modes, never beats the memory, and leaves no work free."""
+"""The timing model moves the right way, agrees between the modes, never beats the memory, leaves no work free."""
+# ruff: noqa: E501 - lines of kernel source stay whole
 
 from __future__ import annotations
 
@@ -131,7 +132,9 @@ def program(bench: Bench) -> Program:
     return bench.program(KERNELS)
 
 
-def timed(program: Program, count: int, mode: str = "time", parameters: dict[str, float] | None = None, **attrs: int) -> Shown:
+def timed(
+    program: Program, count: int, mode: str = "time", parameters: dict[str, float] | None = None, **attrs: int
+) -> Shown:
     x = np.linspace(-1, 1, count, dtype=np.float32)
     shown = program.run([x], [x.nbytes], mode=mode, attrs=attrs, parameters=parameters)
     assert shown.errors == []
@@ -194,7 +197,9 @@ def test_half_the_bandwidth_doubles_the_time(program: Program) -> None:
     assert half == pytest.approx(2 * full, rel=0.1)
 
 
-@pytest.mark.parametrize("attrs", [{}, {"tile": 100}, {"work": 3}, {"blocks": 7, "buffers": 1}, {"kernel": 2, "n": 1000, "blocks": 2}])
+@pytest.mark.parametrize(
+    "attrs", [{}, {"tile": 100}, {"work": 3}, {"blocks": 7, "buffers": 1}, {"kernel": 2, "n": 1000, "blocks": 2}]
+)
 def test_both_modes_give_the_same_time_and_path(program: Program, attrs: dict[str, Any]) -> None:
     count = attrs.pop("n", 50_001)
     quick, full = (timed(program, count, mode=mode, **attrs) for mode in ("time", "verify"))
@@ -209,7 +214,9 @@ def test_another_path_has_another_hash(program: Program) -> None:
 
 def test_the_hash_does_not_depend_on_the_order_of_blocks(program: Program) -> None:
     x = np.zeros(50_000, np.float32)
-    flows = {program.run([x], [x.nbytes], environment={"TWIN_ORDER": order}).result["flow"] for order in ("0", "1", "99")}
+    flows = {
+        program.run([x], [x.nbytes], environment={"TWIN_ORDER": order}).result["flow"] for order in ("0", "1", "99")
+    }
     assert len(flows) == 1
 
 

@@ -7,12 +7,6 @@
 #include "float_math.h"
 #include "loops.h"
 
-#if defined(__clang__)
-#define KOPE_TWIN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
-#else
-#define KOPE_TWIN_INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 namespace kope_twin {
 namespace runtime {
 

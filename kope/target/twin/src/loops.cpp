@@ -12,13 +12,6 @@
 
 #include "float_math.h"
 
-// dst may be a source, so the compiler must be told that no iteration depends on another.
-#if defined(__clang__)
-#define KOPE_TWIN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
-#else
-#define KOPE_TWIN_INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 namespace kope_twin {
 namespace runtime {
 
@@ -248,44 +241,6 @@ template <Fused kind, bool wide> void fused_half(void* dst, const void* a, const
     }
 }
 
-// --- integers ----------------------------------------------------------------------------------------------------------------
-
-template <typename T> void bit_not(void* dst, const void* a, const void*, size_t count, const Scalar&)
-{
-    T* to = static_cast<T*>(dst);
-    const T* from = static_cast<const T*>(a);
-    KOPE_TWIN_INDEPENDENT
-    for (size_t k = 0; k < count; ++k) {
-        to[k] = static_cast<T>(~from[k]);
-    }
-}
-
-template <typename T> void shift_left(void* dst, const void* a, const void*, size_t count, const Scalar& scalar)
-{
-    using Bits = std::make_unsigned_t<T>;
-    T* to = static_cast<T*>(dst);
-    const T* from = static_cast<const T*>(a);
-    const int64_t by = scalar.integer;
-    const bool gone = by >= int64_t(sizeof(T) * 8);
-    KOPE_TWIN_INDEPENDENT
-    for (size_t k = 0; k < count; ++k) {
-        to[k] = gone ? T(0) : static_cast<T>(static_cast<Bits>(static_cast<uint64_t>(static_cast<Bits>(from[k])) << by));
-    }
-}
-
-template <typename T, bool rounds> void shift_right(void* dst, const void* a, const void*, size_t count, const Scalar& scalar)
-{
-    T* to = static_cast<T*>(dst);
-    const T* from = static_cast<const T*>(a);
-    const int64_t by = std::min<int64_t>(scalar.integer, 63);
-    KOPE_TWIN_INDEPENDENT
-    for (size_t k = 0; k < count; ++k) {
-        const int64_t value = from[k];
-        const int64_t last_out = rounds && by > 0 ? (value >> (by - 1)) & 1 : 0;
-        to[k] = static_cast<T>((value >> by) + last_out);
-    }
-}
-
 template <typename F> Loop floats_unary(Dtype type)
 {
     return type == Dtype::F32 ? unary<float, F> : type == Dtype::F16 ? unary_half<unary<float, F>> : nullptr;
@@ -331,31 +286,6 @@ template <Fused kind> Loop fused_loop(Dtype dst, Dtype src)
     return dst == Dtype::F32 ? fused_half<kind, true> : fused_half<kind, false>;
 }
 
-template <template <typename> class Make> Loop shifts(Dtype type)
-{
-    switch (type) {
-        case Dtype::I16:
-            return Make<int16_t>::loop;
-        case Dtype::U16:
-            return Make<uint16_t>::loop;
-        case Dtype::I32:
-            return Make<int32_t>::loop;
-        case Dtype::U32:
-            return Make<uint32_t>::loop;
-        default:
-            return nullptr;
-    }
-}
-template <typename T> struct Left {
-    static constexpr Loop loop = shift_left<T>;
-};
-template <typename T> struct Right {
-    static constexpr Loop loop = shift_right<T, false>;
-};
-template <typename T> struct RightRound {
-    static constexpr Loop loop = shift_right<T, std::is_signed_v<T>>;
-};
-
 } // namespace
 
 Loop unary_loop(Op op, Dtype type)
@@ -376,7 +306,7 @@ Loop unary_loop(Op op, Dtype type)
         case Op::Relu:
             return type == Dtype::I32 ? unary<int32_t, ReluOf> : floats_unary<ReluOf>(type);
         case Op::Not:
-            return bit_not<uint16_t>;
+            return integer_loop(op, type);
         default:
             return nullptr;
     }
@@ -396,11 +326,9 @@ Loop scalar_loop(Op op, Dtype dst, Dtype src)
         case Op::LeakyRelu:
             return src == Dtype::F32 ? with_scalar<float, LeakyReluOf> : unary_half<with_scalar<float, LeakyReluOf>>;
         case Op::ShiftLeft:
-            return shifts<Left>(src);
         case Op::ShiftRight:
-            return shifts<Right>(src);
         case Op::ShiftRightRound:
-            return shifts<RightRound>(src);
+            return integer_loop(op, src);
         case Op::Axpy:
             return fused_loop<Fused::Axpy>(dst, src);
         default:

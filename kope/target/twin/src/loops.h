@@ -6,6 +6,13 @@
 
 #include "kope_twin/runtime_api.h"
 
+// dst may be a source, so the compiler must be told that no iteration depends on another.
+#if defined(__clang__)
+#define KOPE_TWIN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
+#else
+#define KOPE_TWIN_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace kope_twin {
 namespace runtime {
 
@@ -16,11 +23,9 @@ using Loop = void (*)(void* dst, const void* a, const void* b, size_t count, con
 Loop unary_loop(Op op, Dtype type);
 Loop scalar_loop(Op op, Dtype dst, Dtype src);
 Loop binary_loop(Op op, Dtype dst, Dtype src);
+Loop integer_loop(Op op, Dtype type); // Not and the shifts
 // Rounds as AscendC::RoundMode `mode` says, saturating where the destination is an integer. scalar.real scales int32_t to half.
 Loop cast_loop(Dtype dst, Dtype src, int mode);
-
-// Fold `count` elements the way the hardware does: pairwise, as a tree. Masked-out elements are left out by the caller.
-float sum_tree(const float* values, size_t count);
 
 void half_to_float(const half* from, float* to, size_t count);
 void float_to_half(const float* from, half* to, size_t count); // nearest, ties to even
