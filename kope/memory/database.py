@@ -21,6 +21,7 @@ from kope.memory.migrate import APPLICATION_ID, migrate, version_known
 
 IN_MEMORY = Path(":memory:")
 BUSY_TIMEOUT_S = 30.0
+_LEAVE_TRIES = 5
 _WAL_IN_HEADER = b"\x02\x02"
 _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
@@ -137,7 +138,7 @@ class Database:
             if connection is None:
                 return
             try:
-                if self._wal:
+                if not self.read_only and self._file is not None:
                     _leave_wal(connection)
             finally:
                 connection.close()
@@ -334,6 +335,13 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
 
 def _leave_wal(connection: sqlite3.Connection) -> None:
     """Copy the log into the file and stop using one. Refused while others have the file open; the last one does it."""
-    with suppress(sqlite3.OperationalError):
-        connection.execute("PRAGMA busy_timeout = 0")
-        connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("PRAGMA busy_timeout = 0")
+    for _ in range(_LEAVE_TRIES):
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
+                connection.execute("PRAGMA journal_mode = DELETE")
+            return
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                return  # closing must not fail: the log stays beside the file and is read with it
+            time.sleep(0.01)

@@ -5,6 +5,7 @@ Every change of a node raises its revision, so that catching up reads only what 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,6 +56,7 @@ _PLANS = """
     SELECT a.seq, n.id, t.plan FROM attempts AS a JOIN attempt_texts AS t ON t.attempt_id = a.id
     JOIN nodes AS n ON n.attempt_id = a.id WHERE a.seq > ? ORDER BY a.seq
 """
+_TAGS = "SELECT digest, tags FROM tasks"
 _COUNT = "SELECT count(*), max(revision) FROM nodes"
 _VECTORS = {
     "nodes": "SELECT seq, embedding, embedder, id FROM nodes WHERE seq > ? AND embedding IS NOT NULL ORDER BY seq",
@@ -63,7 +65,10 @@ _VECTORS = {
 
 
 class Image:
-    """The graph in memory. by_id holds nodes in the order they first came; parents and children are lineage alone."""
+    """The graph in memory. by_id holds nodes in the order they first came; parents and children are lineage alone.
+
+    tags: structure words of each task, by digest.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -75,6 +80,7 @@ class Image:
         self.parents: dict[str, str] = {}
         self.children: dict[str, list[str]] = {}
         self.plans: dict[str, str] = {}
+        self.tags: dict[str, tuple[str, ...]] = {}
         self.vectors = {table: Vectors(self._database, table) for table in _VECTORS}
         self.revision = -1
         self._last_edge = -1
@@ -95,6 +101,7 @@ class Image:
             self.by_id[node.id] = node
             self.by_seq[node.seq] = node.id
         self.revision = newest
+        self.tags = {digest: tuple(json.loads(tags)) for digest, tags in self._database.rows(_TAGS)}
         for seq, src, dst in self._database.rows(_LINEAGE, (self._last_edge,)):
             self._last_edge = seq
             self.parents[dst] = src

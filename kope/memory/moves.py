@@ -6,7 +6,7 @@ Which move to make next is the proposer's business.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kope.memory.image import Image, Node
@@ -73,7 +73,8 @@ def _nearest_first(nodes: list[Node], query: RecallQuery) -> list[Node]:
     return sorted(nodes, key=lambda node: (-near[node.task_name, node.traits], -node.seq))
 
 
-def likeness(left: tuple[str, ...], right: list[str]) -> float:
-    """Return shared structure words over all structure words, 0 when there are none."""
-    a, b = set(left), set(right)
-    return len(a & b) / len(a | b) if a | b else 0.0
+def likeness(left: Sequence[str], right: Sequence[str]) -> float:
+    """Return shared structure words over all structure words, dtypes left aside; 0 when there are none."""
+    a = {word for word in left if not word.startswith("dtype:")}
+    b = {word for word in right if not word.startswith("dtype:")}
+    return len(a & b) / len(a | b) if a and b else 0.0

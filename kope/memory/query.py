@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kope.model import Stage, State
+from kope.model import Stage, State, Task
 
 if TYPE_CHECKING:
     from kope.memory.store import Store
@@ -62,7 +62,7 @@ class RecallQuery:
     """A state to find experiences for.
 
     text: what is asked, in words: searched by meaning and as full text. code: source and tool messages, full text only.
-    task_name, task_digest, traits, bottleneck: of the operator at hand; rank what is alike, exclude nothing.
+    task_name, task_digest, traits, tags, bottleneck: of the operator at hand; rank what is alike, exclude nothing.
     hardware: where times count as speed; "" counts none. limit: number of items, 0 for evidence on moves alone.
     """
 
@@ -71,6 +71,7 @@ class RecallQuery:
     task_name: str = ""
     task_digest: str = ""
     traits: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     bottleneck: str = ""
     hardware: str = ""
     filters: Filters = Filters()
@@ -95,7 +96,20 @@ class RecallQuery:
             task_name=task.name,
             task_digest=task.digest,
             traits=traits,
+            tags=task.tags,
             bottleneck=bottleneck,
             hardware=state.fingerprint.hardware,
+            limit=limit,
+        )
+
+    @classmethod
+    def for_task(cls, task: Task, *, hardware: str = "", limit: int = 8) -> RecallQuery:
+        """Return the query of a task nobody has worked on yet: its operator in words."""
+        return cls(
+            text=" ".join((task.text.strip(), *task.tags)),
+            task_name=task.name,
+            task_digest=task.digest,
+            tags=task.tags,
+            hardware=hardware,
             limit=limit,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kope.memory.image import Node
@@ -24,9 +25,9 @@ class Found:
     words: tuple[str, ...] = ()
 
 
-def reason_for(node: Node, found: Found, query: RecallQuery, best_below: Node | None) -> str:
+def reason_for(node: Node, tags: Sequence[str], found: Found, query: RecallQuery, best_below: Node | None) -> str:
     """Return the line, for example "same task; says depth, ub; 1.42x its parent here (effective); led on to 2.10x"."""
-    parts = [_structure(node, query)]
+    parts = [_structure(node, tags, query)]
     if found.words:
         parts.append("says " + ", ".join(found.words[:_WORDS_SHOWN]))
     parts.extend(
@@ -40,10 +41,11 @@ def reason_for(node: Node, found: Found, query: RecallQuery, best_below: Node | 
     return "; ".join(part for part in parts if part)
 
 
-def _structure(node: Node, query: RecallQuery) -> str:
+def _structure(node: Node, tags: Sequence[str], query: RecallQuery) -> str:
     if query.task_name and node.task_name == query.task_name:
         return "same task"
-    shared = sorted(set(query.traits) & set(json.loads(node.traits)))
+    words = {*query.traits, *query.tags} & {*json.loads(node.traits), *tags}
+    shared = sorted((word for word in words if not word.startswith("dtype:")), key=lambda word: (":" in word, word))
     if not shared:
         return ""
     more = f" and {len(shared) - _WORDS_SHOWN} more" if len(shared) > _WORDS_SHOWN else ""

@@ -66,19 +66,19 @@ def choose(
     embedder_name: str,
 ) -> tuple[list[Chosen], list[str]]:
     """Return the items of the answer, best first, and what was missing while looking for them."""
+    if query.limit <= 0:
+        return [], []
     meets = predicate(query.filters)
     visible = view.nodes if meets is None else {name: node for name, node in view.nodes.items() if meets(node)}
     narrowed = meets is not None or not view.complete
     ranked = _rank(connection, image, visible, narrowed, query, vector, embedder_name)
     picked = _pick(ranked, visible, query.limit)
-    chosen = [
-        Chosen(
-            node,
-            ranked.found[node.id].score,
-            reason_for(node, ranked.found[node.id], query, _best_below(image, view, node)),
-        )
-        for node in picked
-    ]
+    chosen = []
+    for node in picked:
+        found = ranked.found[node.id]
+        tags = image.tags.get(node.task_digest or "", ())
+        reason = reason_for(node, tags, found, query, _best_below(image, view, node))
+        chosen.append(Chosen(node, found.score, reason))
     return chosen, ranked.degraded
 
 
@@ -96,7 +96,7 @@ def _rank(
 ) -> Ranked:
     ranked = Ranked()
     allowed = visible if narrowed else None
-    _add(ranked, "structure", by_structure(visible.values(), query))
+    _add(ranked, "structure", by_structure(visible.values(), image.tags, query))
     matching, terms = _by_words(connection, image, visible, query, ranked)
     _add(ranked, "words", matching)
     if vector is not None:
@@ -125,7 +125,7 @@ def _add(ranked: Ranked, way: str, names: Iterable[str]) -> None:
         found.score += 1.0 / (RANK_OFFSET + rank)
 
 
-def by_structure(nodes: Iterable[Node], query: RecallQuery) -> list[str]:
+def by_structure(nodes: Iterable[Node], tags: Mapping[str, tuple[str, ...]], query: RecallQuery) -> list[str]:
     """Return the experiences of the same task, then of operators that share structure words, in order of outcome.
 
     A third of the places is for failures: what was refused here before is worth knowing too.
@@ -133,7 +133,7 @@ def by_structure(nodes: Iterable[Node], query: RecallQuery) -> list[str]:
     groups: dict[tuple[str | None, str, str], list[Node]] = {}
     for node in nodes:
         groups.setdefault((node.task_digest, node.task_name, node.traits), []).append(node)
-    near = {key: _nearness(*key, query) for key in groups}
+    near = {key: _nearness(*key, tags.get(key[0] or "", ()), query) for key in groups}
     names: list[str] = []
     for key in sorted((key for key in groups if near[key] > 0.0), key=lambda key: (-near[key], key[1], key[2])):
         room = _POOL - len(names)
@@ -148,12 +148,12 @@ def by_structure(nodes: Iterable[Node], query: RecallQuery) -> list[str]:
     return names
 
 
-def _nearness(digest: str | None, task_name: str, traits: str, query: RecallQuery) -> float:
+def _nearness(digest: str | None, task_name: str, traits: str, tags: tuple[str, ...], query: RecallQuery) -> float:
     if query.task_digest and digest == query.task_digest:
         return 3.0
     if query.task_name and task_name == query.task_name:
         return 2.0
-    return likeness(query.traits, json.loads(traits)) if query.traits else 0.0
+    return max(likeness(query.traits, json.loads(traits)), likeness(query.tags, tags))
 
 
 def _by_words(
