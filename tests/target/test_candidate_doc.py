@@ -12,7 +12,7 @@ DOC = (ROOT / "docs" / "candidate.md").read_text("utf-8")
 
 
 def test_example_is_the_tested_kernel() -> None:
-    example = re.findall(r"```cpp\n(// y = exp.*?)```", DOC, re.DOTALL)
+    example = re.findall(r"```cpp file=exp.asc\n(// y = exp.*?)```", DOC, re.DOTALL)
     assert example == [(ROOT / "tests" / "target" / "kernels" / "exp.asc").read_text("utf-8")]
 
 
