@@ -325,7 +325,7 @@ class Experience:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A typed link src -> dst. kind is a verb: "led_to" (lineage, parent to child), "used", "contrasts", "distilled_from".
+    """A typed link src -> dst. kind is a verb: "led_to" (lineage, parent to child), "used", "contrasts", ...
     text: for led_to the move: what was changed and why."""
 
     id: str
@@ -491,7 +491,9 @@ class Target(Protocol):
     def build(self, candidate: Candidate, workdir: Path) -> Built:
         """Compile. A compiler error is data in `Built`."""
 
-    def run(self, built: Built, cases: Sequence[LaunchCase], mode: RunMode, workdir: Path, *, time_limit_s: float) -> Ran:
+    def run(
+        self, built: Built, cases: Sequence[LaunchCase], mode: RunMode, workdir: Path, *, time_limit_s: float
+    ) -> Ran:
         """Run cases. Crash, hang, limit and defect are data in `Ran`."""
 
     def bound_us(self, case: LaunchCase) -> float | None:

@@ -63,10 +63,26 @@ class SessionMemory:
 
     def record(self, attempt: Attempt, prompt: Assembled | None) -> None:
         """Write an attempt with its prompt and what it teaches, in one transaction."""
-        sent = Prompt(prompt.text, prompt.template, prompt.tokens, ledger_rows(prompt)) if prompt is not None else None
-        self.store.record(attempt, bottleneck=bound_by(attempt), prompt=sent)
+        kept = sent(prompt) if prompt is not None else None
+        self.store.record(attempt, bottleneck=bound_by(attempt), prompt=kept)
 
 
-def ledger_rows(prompt: Assembled) -> tuple[Mapping[str, Any], ...]:
-    """Return a prompt's ledger as JSON-able records."""
-    return tuple(asdict(line) for line in prompt.ledger)
+class SessionCalls:
+    """The model calls of a session in a store, for proposers that are not to pay for an answered one again."""
+
+    def __init__(self, store: Store, session_id: str) -> None:
+        self._store = store
+        self._session_id = session_id
+
+    def find(self, key: str) -> Mapping[str, Any] | None:
+        """Return the record of the call made under this key, None when there is none."""
+        return self._store.find_call(self._session_id, key)
+
+    def save(self, key: str, record: Mapping[str, Any]) -> None:
+        """Keep a record; when this returns, it is on disk."""
+        self._store.keep_call(self._session_id, key, record)
+
+
+def sent(prompt: Assembled) -> Prompt:
+    """Return a prompt as it is kept: text, template, tokens and ledger."""
+    return Prompt(prompt.text, prompt.template, prompt.tokens, tuple(asdict(line) for line in prompt.ledger))

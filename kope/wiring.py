@@ -5,12 +5,15 @@ The only module that knows every implementation; what they do together is the lo
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
+from kope.asking import Outside
 from kope.config import Settings
 from kope.context import Assembled, Briefing, Budget, assemble
 from kope.errors import ConfigError
@@ -18,9 +21,12 @@ from kope.evaluate import CaseLibrary, ReferenceRunner, TaskEvaluator
 from kope.loop import Parts
 from kope.memory import MemoryMode, Scope, Session, Store
 from kope.model import Proposer, State, Task
-from kope.session import SessionMemory, settings_key
+from kope.session import SessionCalls, SessionMemory, settings_key
 from kope.target.twin import parameters
 from kope.target.twin.target import TwinTarget
+
+if TYPE_CHECKING:
+    from kope.propose.caller import CallLog
 
 PROPOSERS = ("search", "llm", "command")
 DEFAULT_WINDOW = Budget().window
@@ -43,15 +49,41 @@ class Plan:
 
     def key(self) -> dict[str, Any]:
         """Return the part of it that a resumed run has to share."""
+        if self.proposer == Outside.name:
+            return {"proposer": self.proposer}  # every ask and tell on a task is of one session
         prompting = {} if self.proposer == "search" else {"context": self.context, "window": self.window}
         return {
             "proposer": self.proposer,
             "model": self.model,
-            "command": self.command,
+            "command": _shown(self.command),
             "memory": self.memory,
             "seed": self.seed,
             **prompting,
         }
+
+
+def _shown(command: str | None) -> str | None:
+    """Return a command line as it may be kept: without the values of options named like a secret."""
+    from kope.propose.secret import redact_argv
+
+    if command is None:
+        return None
+    try:
+        return shlex.join(redact_argv(shlex.split(command)))
+    except ValueError:
+        return ""  # It cannot be run either; the proposer says so.
+
+
+def _settled(plan: Plan, settings: Settings) -> Plan:
+    """Return a plan with model and command from the settings where it names none: they decide what attempts are."""
+    if plan.proposer not in ("llm", "command"):
+        return plan
+    command = plan.command if plan.command is not None else shlex.join(settings.command)
+    return replace(
+        plan,
+        model=plan.model or settings.llm_model or None,
+        command=command if plan.proposer == "command" else None,
+    )
 
 
 def target(settings: Settings, *, progress: Callable[[str], None] | None = None) -> TwinTarget:
@@ -106,26 +138,42 @@ def open_writable(settings: Settings) -> Store:
     return store
 
 
-def proposer(plan: Plan, settings: Settings, *, token_limit: int | None = None, spent: int = 0) -> Proposer:
-    """Return the proposer of a plan; `spent` tokens of the limit are gone. Raises ConfigError for one not set up."""
+def proposer(
+    plan: Plan,
+    settings: Settings,
+    *,
+    token_limit: int | None = None,
+    spent: int = 0,
+    log: CallLog | None = None,
+    on_text: Callable[[str], None] | None = None,
+) -> Proposer:
+    """Return the proposer of a plan; `spent` tokens of the limit are gone. Raises ConfigError for one not set up.
+
+    log: where answered calls are kept for a resumed run. on_text: gets a model's reply as it comes.
+    """
     from kope.propose import configured
     from kope.propose.search import SearchProposer
     from kope.propose.spend import Spending
 
     if plan.proposer == "search":
         return SearchProposer()
+    if plan.proposer == Outside.name:
+        return Outside()
     spending = Spending(token_limit, spent)
     if plan.proposer == "llm":
-        return configured.llm_proposer(settings, model=plan.model, spending=spending)
+        return configured.llm_proposer(settings, model=plan.model, spending=spending, log=log, on_text=on_text)
     if plan.proposer == "command":
-        return configured.command_proposer(settings, command=plan.command, model=plan.model, spending=spending)
+        return configured.command_proposer(
+            settings, command=plan.command, model=plan.model, spending=spending, log=log
+        )
     raise ConfigError(f"no proposer {plan.proposer!r}; choose one of {', '.join(PROPOSERS)}")
 
 
 def briefing(settings: Settings) -> Briefing:
     """Return what a prompt says about the target."""
     chip = parameters.load(settings.chip)
-    facts = {name: chip.values[name] for name in ("vector_cores", "ub_bytes", "gm_bandwidth_gbps", "launch_us")}
+    names = ("vector_core_count", "ub_kernel_bytes", "gm_bandwidth_gbps", "launch_us")
+    facts = {name: chip.values[name] for name in names}
     return Briefing(
         target=f"{chip.chip}; times are modelled by the twin (parameter set {chip.label}), not measured",
         chip="\n".join(f"{name} = {value:g}" for name, value in facts.items()),
@@ -157,11 +205,20 @@ def scope(plan: Plan, session_id: str) -> Scope:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A session ready to run, and what has to be closed or said afterwards."""
+    """A session ready to run. Leaving it closes the database; the session stays unfinished until the store is told."""
 
     store: Store
     session: Session
+    memory: SessionMemory
     parts: Parts
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.store.close()
 
 
 def open_session(
@@ -171,8 +228,10 @@ def open_session(
     *,
     token_limit: int | None = None,
     progress: Callable[[str], None] | None = None,
+    on_text: Callable[[str], None] | None = None,
 ) -> Opened:
     """Open the database and begin a session, or take up an unfinished one with the same tasks, plan and target."""
+    plan = _settled(plan, settings)
     judge = evaluator(settings, progress=progress)
     fingerprint = judge.fingerprint()
     store = open_writable(settings)
@@ -181,9 +240,21 @@ def open_session(
         session = store.begin_session(settings_key(tasks, fingerprint, **plan.key()), info)
         memory = SessionMemory(store, session, fingerprint, scope(plan, session.id))
         spent = sum(attempt.proposal.tokens for attempt in store.attempts(session_id=session.id))
-        chosen = proposer(plan, settings, token_limit=token_limit, spent=spent)
+        log = SessionCalls(store, session.id)
+        chosen = proposer(plan, settings, token_limit=token_limit, spent=spent, log=log, on_text=on_text)
     except BaseException:
         store.close()
         raise
     parts = Parts(memory, chosen, judge, fingerprint, settings.cache / "work", plan.seed, assembler(plan, settings))
-    return Opened(store, session, parts)
+    return Opened(store, session, memory, parts)
+
+
+def open_view(plan: Plan, settings: Settings) -> Opened:
+    """Open the database as `open_session` does, to look only: nothing is written, and without a file it is empty."""
+    judge = evaluator(settings)
+    fingerprint = judge.fingerprint()
+    store = open_existing(settings) if settings.db.exists() else Store.open(Path(":memory:"))
+    session = Session("", "", {}, "")
+    memory = SessionMemory(store, session, fingerprint, scope(plan, ""))
+    parts = Parts(memory, Outside(), judge, fingerprint, settings.cache / "work", plan.seed, assembler(plan, settings))
+    return Opened(store, session, memory, parts)

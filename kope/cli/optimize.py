@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kope.cli import options
+from kope.cli import INTERRUPTED, options
 from kope.cli.output import print_json, print_rich, say
 from kope.cli.setup import db_words, the_task
 
@@ -98,12 +98,17 @@ def _run(tasks: list[Task], plan: Plan, limits: Limits, settings: Settings, *, q
 
     results: list[TaskResult] = []
     with Silent() if quiet else Lines(Console(stderr=True)) as watcher:
-        opened = open_session(tasks, plan, settings, token_limit=limits.tokens, progress=watcher.note)
-        with opened.store:
+        opened = open_session(
+            tasks, plan, settings, token_limit=limits.tokens, progress=watcher.note, on_text=watcher.reply
+        )
+        with opened:
             try:
                 results.extend(run(tasks, opened.parts, limits, watcher))
+            except KeyboardInterrupt:
+                say(f"Interrupted. {_to_go_on()}", to_stderr=True)
+                raise typer.Exit(INTERRUPTED) from None
             except BaseException:
-                say(f"Every finished attempt is kept. To go on: {_this_command()}", to_stderr=True)
+                say(_to_go_on(), to_stderr=True)
                 raise
             opened.store.end_session(opened.session.id, ", ".join(result.stop.value for result in results))
     return Finished(opened.session, opened.parts.fingerprint, plan.key(), tuple(results))
@@ -120,5 +125,5 @@ def _print(finished: Finished, settings: Settings) -> None:
     say(next_line([result.task.name for result in finished.results], db_words(settings)))
 
 
-def _this_command() -> str:
-    return shlex.join(["kope", *sys.argv[1:]])
+def _to_go_on() -> str:
+    return f"Every finished attempt is kept. To go on: {shlex.join(['kope', *sys.argv[1:]])}"

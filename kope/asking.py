@@ -1,0 +1,81 @@
+"""One step of the method cut in two: `ask` hands the prompt out, `tell` takes the candidate in, whoever wrote it.
+
+What happens in between (a person, an agent, an hour, another process) leaves no trace but the ask in the database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kope.context import Assembled
+from kope.errors import ConfigError, ProposerError
+from kope.loop import Parts, Standing, state_of, try_proposal
+from kope.memory import Ask
+from kope.model import Attempt, Proposal, State, Task
+from kope.session import SessionMemory, sent
+
+
+class Outside:
+    """Stands where a proposer would: whoever answers an ask."""
+
+    name = "ask"
+
+    def propose(self, state: State) -> Proposal:
+        """Raise ProposerError: the proposal comes from outside."""
+        raise ProposerError(f"nobody writes candidates by itself here; use kope ask {state.task.name} and kope tell")
+
+
+def prompt_for(task: Task, parts: Parts) -> tuple[State, Assembled]:
+    """Return the state of a task with what is recalled for it, and its prompt. Nothing is recorded."""
+    assert parts.assemble is not None, "asking needs prompts"
+    state = state_of(task, parts.memory.standing(task), parts)
+    state = replace(state, recall=parts.memory.recall(state))
+    return state, parts.assemble(state)
+
+
+def ask(task: Task, parts: Parts, memory: SessionMemory) -> tuple[Ask, Assembled]:
+    """Make a prompt and keep it under an id that `tell` ties an attempt to."""
+    state, prompt = prompt_for(task, parts)
+    parent = state.last if prompt.template == "prompts/repair" else state.incumbent
+    kept = memory.store.ask(
+        memory.session_id,
+        task.digest,
+        sent(prompt),
+        used=prompt.used,
+        parent_id=parent.id if parent is not None else None,
+    )
+    return kept, prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A candidate as it came in: its source, what its author says about it."""
+
+    source: str
+    move: str = "edit"
+    thought: str = ""
+
+
+def tell(task: Task, told: Told, asked: Ask | None, parts: Parts, memory: SessionMemory) -> tuple[Attempt, Standing]:
+    """Judge and record a candidate; return the attempt and where the task stands then.
+
+    asked: the ask it answers; without one it counts as started from the best kernel. Raises ConfigError when the ask
+    was for another task.
+    """
+    if asked is not None and asked.task_digest != task.digest:
+        raise ConfigError(f"ask {asked.id} is not for this version of task {task.name}; run kope ask {task.name} again")
+    standing = memory.standing(task)
+    state = state_of(task, standing, parts)
+    incumbent = standing.incumbent.id if standing.incumbent is not None else None
+    proposal = Proposal(
+        told.source,
+        told.move,
+        told.thought,
+        parent_id=asked.parent_id if asked is not None else incumbent,
+        used=tuple(asked.used) if asked is not None else (),
+    )
+    parent = memory.store.attempt(proposal.parent_id) if proposal.parent_id is not None else None
+    attempt = try_proposal(state, proposal, parts, parent=parent)
+    attempt = replace(attempt, prompt_id=asked.prompt_id if asked is not None else None)
+    memory.record(attempt, None)
+    return attempt, standing.after(attempt)

@@ -1,0 +1,84 @@
+"""`kope ask` and `kope tell`: prompt out, candidate in. Any person, agent or program is a proposer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kope.cli import options
+from kope.cli.output import print_json, print_rich, progress, say
+from kope.cli.setup import db_words, read_candidate, the_task
+
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A folder, or a name on the task path.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("ask", epilog="Example: kope ask rms_norm > prompt.md")(ask)
+    app.command("tell", epilog="Example: kope tell rms_norm kernel.asc --ask 1f2e3d4c")(tell)
+
+
+def ask(
+    task: TaskName,
+    target: options.TargetOption = None,
+    chip: options.ChipOption = None,
+    memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
+    window: Annotated[int | None, typer.Option(min=1, help="Tokens of the model's window.")] = None,
+    db: options.DbOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Print the prompt for the next candidate of a task, and the id to hand the answer in under."""
+    from kope import asking, config, wiring
+    from kope.report.prompt import ask_document
+
+    settings = config.load({"target": target, "chip": chip, "db": db})
+    plan = wiring.Plan("ask", memory=memory, window=window or wiring.DEFAULT_WINDOW)
+    found = the_task(settings, task)
+    with wiring.open_session([found], plan, settings) as opened:
+        kept, made = asking.ask(found, opened.parts, opened.memory)
+        incumbent = opened.memory.standing(found).incumbent
+    if json:
+        print_json(ask_document(kept, made, wiring.budget(plan), incumbent))
+        return
+    typer.echo(made.text)
+    say(f"Answer with: kope tell {task} FILE --ask {kept.id}{db_words(settings)}")
+
+
+def tell(
+    task: TaskName,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The candidate's source; - reads standard input.")],
+    ask: Annotated[str | None, typer.Option("--ask", help="The id that kope ask printed with the prompt.")] = None,
+    move: Annotated[str, typer.Option(help="A short name for what was changed.")] = "edit",
+    thought: Annotated[str, typer.Option(help="Why, in a sentence; it is remembered with the attempt.")] = "",
+    target: options.TargetOption = None,
+    chip: options.ChipOption = None,
+    compiler: options.CompilerOption = None,
+    jobs: options.JobsOption = None,
+    db: options.DbOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Judge a candidate, record it, and say what became of it. Exits with 1 when it failed."""
+    from kope import asking, config, wiring
+    from kope.report import verdict
+    from kope.report.prompt import next_step, tell_document
+
+    settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs, "db": db})
+    found = the_task(settings, task)
+    candidate = read_candidate(file)
+    with progress() as tell_what, wiring.open_session([found], wiring.Plan("ask"), settings) as opened:
+        asked = opened.store.asked(ask) if ask is not None else None
+        tell_what(f"judging {file} on the {len(found.cases)} cases of {found.name}")
+        told = asking.Told(candidate.source, move, thought)
+        attempt, standing = asking.tell(found, told, asked, opened.parts, opened.memory)
+    if json:
+        print_json(tell_document(ask, attempt, standing, next_step(attempt)))
+    else:
+        if attempt.outcome.cases:
+            print_rich(verdict.verdict_table(found, attempt.fingerprint, attempt.outcome))
+        for line in verdict.finding_lines(attempt.outcome.diagnostics):
+            say(line)
+        say(verdict.verdict_line(found, attempt.outcome))
+        say(f"Next: {next_step(attempt)}")
+    raise typer.Exit(0 if attempt.outcome.ok else 1)

@@ -1,0 +1,73 @@
+"""A prompt's ledger as a table, and prompts as documents (schema/context.json, ask.json, tell.json).
+
+What is in a prompt, and why, is context's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from kope.context import Assembled, Budget
+from kope.loop import Standing
+from kope.memory import Ask
+from kope.model import Attempt, Verdict
+from kope.report.document import attempt_document
+
+
+def ledger_table(made: Assembled) -> Table:
+    """Return a row per item offered to the prompt: tier, tokens, whether it is in, and why it was offered."""
+    table = Table(title=f"{made.template}: tokens, estimated", title_justify="left")
+    for heading in ("tier", "item", "tokens", "", "why"):
+        table.add_column(heading, justify="right" if heading == "tokens" else "left", overflow="fold")
+    for line in made.ledger:
+        table.add_row(line.tier, line.name, str(line.tokens), "in" if line.included else "left out", line.reason)
+    return table
+
+
+def prompt_document(made: Assembled, budget: Budget) -> dict[str, Any]:
+    """Return a prompt and its ledger as a JSON-able value."""
+    return {
+        "template": made.template,
+        "tokens": made.tokens,
+        "budget": budget.prompt,
+        "used": list(made.used),
+        "ledger": [asdict(line) for line in made.ledger],
+        "prompt": made.text,
+    }
+
+
+def ask_document(ask: Ask, made: Assembled, budget: Budget, incumbent: Attempt | None) -> dict[str, Any]:
+    """Return a prompt with the id to answer it by, and the state behind it, as a JSON-able value."""
+    return {
+        "ask": ask.id,
+        "task": ask.task_name,
+        "session": ask.session_id,
+        "parent": ask.parent_id,
+        "incumbent": attempt_document(incumbent) if incumbent is not None else None,
+        **prompt_document(made, budget),
+    }
+
+
+def tell_document(ask_id: str | None, attempt: Attempt, standing: Standing, next_step: str) -> dict[str, Any]:
+    """Return what became of a candidate as a JSON-able value."""
+    best = standing.incumbent
+    return {
+        "ask": ask_id,
+        "attempt": attempt_document(attempt),
+        "best": attempt_document(best) if best is not None else None,
+        "next": next_step,
+    }
+
+
+def next_step(attempt: Attempt) -> str:
+    """Return what to look at or run after a candidate was judged."""
+    name, outcome = attempt.task_name, attempt.outcome
+    if outcome.verdict is Verdict.FAILED:
+        kinds = ", ".join(dict.fromkeys(found.kind for found in outcome.diagnostics if found.severity == "error"))
+        return f"repair {kinds or outcome.stage.value}: kope ask {name} gives the prompt for it"
+    if attempt.promoted:
+        return f"this is the best kernel now: kope best {name} -o {name}.asc; kope ask {name} goes on from it"
+    return f"it is not faster than the best kernel: kope ask {name} goes on from that one"

@@ -1,0 +1,296 @@
+"""optimize, ask, tell, best, context and report on the replay target: what they print, write and exit with."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kope import wiring
+from kope.cli import app
+from kope.memory import embedding
+from kope.propose.replay import ReplayProposer
+from tests.documents import parsed
+from tests.replay_task import marked, replay_target, write_task
+
+SOURCES = [marked(10), marked(1, "fail=ub-overflow"), marked(5), marked(20)]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Reference outputs, by content; the same for all tests."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with one task, a database to come, and the replay target in place of the twin."""
+    write_task(tmp_path / "tasks")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KOPE_CACHE", str(cache))
+    monkeypatch.setattr(wiring, "target", lambda settings, *, progress=None: replay_target())
+    monkeypatch.setattr(embedding, "find_embedder", embedding.HashEmbedder)
+    propose(monkeypatch, SOURCES)
+    return tmp_path
+
+
+def propose(monkeypatch: pytest.MonkeyPatch, sources: Sequence[str]) -> None:
+    """Have these sources proposed whatever proposer is asked for."""
+    real = wiring.proposer
+
+    def proposer(plan: wiring.Plan, settings: Any, **more: Any) -> Any:
+        return ReplayProposer(sources) if plan.proposer == "search" else real(plan, settings, **more)
+
+    monkeypatch.setattr(wiring, "proposer", proposer)
+
+
+def kope(*arguments: str, code: int = 0, stdin: str | None = None) -> Any:
+    done = CliRunner().invoke(app, list(arguments), input=stdin)
+    assert done.exit_code == code, f"{done.output}\n{done.exception!r}"
+    return done
+
+
+def test_optimize_shows_progress_table_best_and_what_is_next() -> None:
+    done = kope("optimize", "double")
+    assert "  1* replay: verified, 5/5 cases, 10.00 us, 1.00x" in done.stderr
+    assert "failed at run: ub-overflow" in done.stderr
+    assert "double: stopped after 4 attempts: nothing left to try" in done.stderr
+    assert "times modelled (replay:table:1), geometric mean over cases" in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[-2].startswith("double: best kernel 5.00 us, 2.00x over the first verified kernel")
+    assert lines[-1] == "Next: kope best double -o double.asc; kope report"
+
+
+def test_optimize_json_is_one_quiet_document() -> None:
+    done = kope("optimize", "double", "--json", "--seed", "3")
+    document = parsed(done.stdout, "optimize")
+    assert done.stderr == ""
+    assert document["plan"] == {"proposer": "search", "model": None, "command": None, "memory": "on", "seed": 3}
+    (task,) = document["tasks"]
+    assert [(a["verdict"], a["speedup"], a["promoted"]) for a in task["attempts"]] == [
+        ("verified", 1.0, True),
+        ("failed", 0.0, False),
+        ("verified", 2.0, True),
+        ("screened", 0.5, False),
+    ]
+    assert (task["stop"], task["best"]["iteration"], task["baseline"]["iteration"]) == ("converged", 3, 1)
+
+
+def test_database_is_one_file_after_every_command(place: Path) -> None:
+    kope("optimize", "double")
+    for command in (["report"], ["best", "double"], ["context", "double"], ["ask", "double"]):
+        kope(*command)
+        assert [path.name for path in place.glob("kope.db*")] == ["kope.db"]
+
+
+def test_finished_session_is_followed_by_a_new_one_from_the_best_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    kope("optimize", "double", "--json")
+    propose(monkeypatch, [marked(4)])
+    second = parsed(kope("optimize", "double", "--json").stdout, "optimize")
+    (attempt,) = second["tasks"][0]["attempts"]
+    assert (second["resumed"], attempt["speedup"], attempt["step_ratio"]) == (False, 2.5, 1.25)
+
+
+def test_memory_off_starts_from_nothing_and_runs_no_source_again() -> None:
+    kope("optimize", "double", "--json")
+    (task,) = parsed(kope("optimize", "double", "--memory", "off", "--json").stdout, "optimize")["tasks"]
+    assert task["baseline"]["iteration"] == 1
+    assert [a["repeated"] for a in task["attempts"]] == [True, True, True, True]
+    assert [a["speedup"] for a in task["attempts"]] == [1.0, 0.0, 2.0, 0.5]
+
+
+def test_stopped_early_the_same_command_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kope.evaluate import TaskEvaluator
+
+    real, calls = TaskEvaluator.evaluate, []
+
+    def interrupted(self: Any, *arguments: Any, **more: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self, *arguments, **more)
+
+    monkeypatch.setattr(TaskEvaluator, "evaluate", interrupted)
+    done = kope("optimize", "double", code=130)
+    assert done.stderr.splitlines()[-1].startswith("Interrupted. Every finished attempt is kept. To go on: kope ")
+    document = parsed(kope("optimize", "double", "--json").stdout, "optimize")
+    assert document["resumed"] is True
+    assert [a["iteration"] for a in document["tasks"][0]["attempts"]] == [1, 2, 3, 4]
+    assert len(calls) == 5
+
+
+def test_best_prints_or_writes_the_source(place: Path) -> None:
+    kope("optimize", "double")
+    assert kope("best", "double").stdout == SOURCES[2]
+    done = kope("best", "double", "-o", "out.asc")
+    assert (place / "out.asc").read_text() == SOURCES[2]
+    assert done.stdout.splitlines() == [
+        "out.asc: double, attempt 3 (replay), 5.00 us modelled (replay:table:1)",
+        "Next: kope eval double out.asc",
+    ]
+    assert parsed(kope("best", "double", "--json").stdout, "best")["source"] == SOURCES[2]
+
+
+def test_report_shows_all_tasks_or_the_attempts_of_one() -> None:
+    kope("optimize", "double")
+    assert "double" in kope("report").stdout and "2.00x" in kope("report").stdout
+    assert "failed at run: ub-overflow" in kope("report", "double").stdout
+    document = parsed(kope("report", "double", "--json").stdout, "report")
+    assert [len(task["attempts"]) for task in document["tasks"]] == [4]
+
+
+def test_context_shows_prompt_and_ledger_and_records_nothing(place: Path) -> None:
+    assert "# Write one Ascend C operator: double" in kope("context", "double").stdout
+    assert not (place / "kope.db").exists()
+    kope("optimize", "double")
+    before = (place / "kope.db").read_bytes()
+    document = parsed(kope("context", "double", "--json").stdout, "context")
+    assert (place / "kope.db").read_bytes() == before
+    assert document["template"] == "prompts/refine" and document["tokens"] <= document["budget"]
+    assert SOURCES[2].strip() in document["prompt"]
+    assert [line["tier"] for line in document["ledger"]].count("warm") >= 1
+    ledger = kope("context", "double", "--ledger").stdout
+    assert "# Write one Ascend C operator" not in ledger and "incumbent_block" in ledger
+
+
+def test_ask_and_tell_tie_the_attempt_to_its_prompt(place: Path) -> None:
+    asked = parsed(kope("ask", "double", "--json").stdout, "ask")
+    assert asked["template"] == "prompts/draft" and asked["parent"] is None
+    (place / "answer.asc").write_text(marked(8))
+    told = parsed(kope("tell", "double", "answer.asc", "--ask", asked["ask"], "--json").stdout, "tell")
+    assert (told["ask"], told["attempt"]["verdict"], told["attempt"]["promoted"]) == (asked["ask"], "verified", True)
+    assert told["best"]["id"] == told["attempt"]["id"]
+    again = parsed(kope("ask", "double", "--json").stdout, "ask")
+    assert again["template"] == "prompts/refine" and again["parent"] == told["attempt"]["id"]
+    second = parsed(kope("tell", "double", "-", "--ask", again["ask"], "--json", stdin=marked(4)).stdout, "tell")
+    attempt = second["attempt"]
+    assert (attempt["parent"], attempt["speedup"], attempt["iteration"]) == (told["attempt"]["id"], 2.0, 2)
+    assert attempt["session"] == told["attempt"]["session"]
+
+
+def test_failed_answer_is_told_with_findings_and_exits_with_1(place: Path) -> None:
+    (place / "answer.asc").write_text(marked(8, "fail=ub-overflow"))
+    done = kope("tell", "double", "answer.asc", "--move", "bigger-tile", "--thought", "fits twice", code=1)
+    assert "error: the table says ub-overflow [ub-overflow]" in done.stdout
+    assert done.stdout.splitlines()[-1] == "Next: repair ub-overflow: kope ask double gives the prompt for it"
+    asked = parsed(kope("ask", "double", "--json").stdout, "ask")
+    assert asked["template"] == "prompts/repair" and "move bigger-tile: failed at stage run" in asked["prompt"]
+
+
+def test_prompt_on_the_terminal_ends_with_how_to_answer() -> None:
+    done = kope("ask", "double", "--db", "other.db")
+    assert done.stdout.splitlines()[-1].startswith("Answer with: kope tell double FILE --ask ")
+    assert done.stdout.splitlines()[-1].endswith(" --db other.db")
+
+
+# --- bad input: one line with the next step, status 1 (2 for usage), no traceback -----------------------------------
+
+
+def refused(*arguments: str, code: int = 1, stdin: str | None = None) -> str:
+    done = kope(*arguments, code=code, stdin=stdin)
+    assert "Traceback" not in done.output
+    lines = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_unknown_operator_names_the_nearest() -> None:
+    assert 'did you mean "double"' in refused("optimize", "duoble").replace("'", '"')
+
+
+def test_malformed_task_is_one_line(place: Path) -> None:
+    (place / "tasks" / "double" / "task.toml").write_text("cases = [")
+    assert "task.toml" in refused("optimize", "double")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all, but long enough to be read" * 100])
+def test_file_that_is_no_database_is_refused_and_left_alone(place: Path, content: bytes) -> None:
+    file = place / "kope.db"
+    file.write_bytes(content)
+    if content:
+        refused("optimize", "double")
+        assert file.read_bytes() == content
+
+
+def test_database_that_cannot_be_written_is_one_line(place: Path) -> None:
+    kope("optimize", "double")
+    os.chmod(place / "kope.db", stat.S_IREAD)
+    os.chmod(place, stat.S_IREAD | stat.S_IEXEC)
+    try:
+        if os.access(place / "kope.db", os.W_OK):
+            pytest.skip("this user may write whatever the mode says")
+        assert "cannot be written" in refused("optimize", "double")
+        assert kope("best", "double").stdout == SOURCES[2]
+    finally:
+        os.chmod(place, stat.S_IRWXU)
+
+
+def test_missing_database_and_task_say_what_to_run() -> None:
+    refused("best", "double")
+    refused("report")
+    kope("optimize", "double")
+    assert "double" in refused("best", "rms_norm")
+    assert "kope optimize rms_norm makes some" in refused("report", "rms_norm")
+
+
+def test_source_that_is_not_utf8_is_refused_before_anything_runs(place: Path) -> None:
+    (place / "answer.asc").write_bytes(b"int x; // caf\xe9\n")
+    assert "not UTF-8 at byte 13; save the source as UTF-8" in refused("tell", "double", "answer.asc")
+
+
+def test_unknown_ask_is_one_line(place: Path) -> None:
+    (place / "answer.asc").write_text(marked(8))
+    assert "kope ask" in refused("tell", "double", "answer.asc", "--ask", "ffff")
+
+
+def test_target_ascend_says_what_was_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert "not found on PATH: bisheng, msprof, npu-smi" in refused("optimize", "exp", "--target", "ascend")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--context", "active"],
+        ["--window", "8000"],
+        ["--context", "passive", "--proposer", "llm"],
+        ["--time", "soon"],
+        ["--iterations", "0"],
+        ["--no-such-option"],
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+    done = kope("optimize", "double", *arguments, code=2)
+    assert "Error: " in done.stderr and "Traceback" not in done.stderr
+
+
+def test_wrong_memory_mode_is_one_line() -> None:
+    assert "on, off, placebo, only:FILE" in refused("optimize", "double", "--memory", "sometimes")
+
+
+def test_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kope.session import SessionMemory
+
+    def full(self: Any, *arguments: Any) -> None:
+        raise OSError(28, "No space left on device", "kope.db")
+
+    monkeypatch.setattr(SessionMemory, "record", full)
+    assert "the disk is full" in refused("optimize", "double")
+
+
+def test_json_schemas_are_valid_and_every_one_has_a_title() -> None:
+    import jsonschema
+
+    from tests.documents import schemas
+
+    assert len(schemas()) >= 7
+    for name, schema in schemas().items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["$id"] == f"kope:{name}" and schema["title"]
+    assert json.dumps(schemas())
