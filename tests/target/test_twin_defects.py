@@ -268,3 +268,62 @@ def test_scalar_reads_make_the_time_data_dependent(twin: TwinTarget, tmp_path: P
     source = changed(source, "if (x_.GetValue(done) > 1.0e30f)", "if (static_cast<float>(x_.GetValue(done)) > 1.0e30f)")
     _, (one,) = run(twin, source, [call()], tmp_path, "time")
     assert "data-dependent" in [found.kind for found in one.diagnostics if found.severity == "note"]
+
+
+NEIGHBOUR = """\
+#include "kernel_operator.h"
+#include "kope_candidate.h"
+using namespace AscendC;
+
+// Each core writes its tile of y = x + 1, then adds the first 8 numbers its left neighbour wrote to its own.
+__global__ __vector__ void neighbour(GM_ADDR x, GM_ADDR y, GM_ADDR work, uint32_t tile)
+{
+    TPipe pipe;
+    TBuf<TPosition::VECCALC> a, b;
+    pipe.InitBuffer(a, tile * sizeof(float));
+    pipe.InitBuffer(b, 32);
+    GlobalTensor<float> x_gm, y_gm, w_gm;
+    x_gm.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(x), tile * GetBlockNum());
+    y_gm.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(y), tile * GetBlockNum());
+    w_gm.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(work), 8 * GetBlockNum());
+    const uint32_t block = GetBlockIdx();
+    LocalTensor<float> t = a.Get<float>(), left = b.Get<float>();
+    DataCopy(t, x_gm[block * tile], tile);
+    PipeBarrier<PIPE_ALL>();
+    Adds(t, t, 1.0f, tile);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(w_gm[block * 8], t, 8);
+    PipeBarrier<PIPE_ALL>();
+    SyncAll();
+    DataCopy(left, w_gm[(block + GetBlockNum() - 1) % GetBlockNum() * 8], 8);
+    PipeBarrier<PIPE_ALL>();
+    Add(t, t, left, 8);
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(y_gm[block * tile], t, tile);
+}
+
+extern "C" size_t kope_workspace_bytes(const KopeCall* call) { return call->vector_core_count * 32; }
+
+extern "C" int kope_entry(const KopeCall* call)
+{
+    const uint32_t blocks = 8;
+    neighbour<<<blocks, nullptr, call->stream>>>((GM_ADDR)call->inputs[0].data, (GM_ADDR)call->outputs[0].data,
+                                                 (GM_ADDR)call->workspace, (uint32_t)call->inputs[0].numel / blocks);
+    return 0;
+}
+"""
+
+
+def test_a_dropped_sync_between_cores_gives_wrong_values(twin: TwinTarget, tmp_path: Path) -> None:
+    calls = [Call([np.arange(512, dtype=np.float32)], [((512,), "float32")]) for _ in range(3)]
+    want = np.arange(512, dtype=np.float32).reshape(8, 64) + 1
+    want[:, :8] += np.roll(want[:, :8], 1, axis=0)
+    cases, runs = run(twin, NEIGHBOUR, calls, tmp_path / "right")
+    assert [one.ok for one in runs] == [True] * 3
+    for case in cases:
+        np.testing.assert_array_equal(read_output(case), want.ravel())
+    cases, runs = run(twin, changed(NEIGHBOUR, "    SyncAll();\n", ""), calls, tmp_path / "wrong")
+    wrong = [
+        not one.ok or bool(np.any(read_output(case) != want.ravel())) for case, one in zip(cases, runs, strict=True)
+    ]
+    assert wrong == [True] * 3

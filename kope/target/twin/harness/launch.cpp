@@ -119,7 +119,7 @@ bool parse_line(const std::string& line, LaunchPlan& plan, CasePlan& current)
     }
     if (key == "case") {
         current = CasePlan{};
-        return static_cast<bool>(words >> current.number);
+        return static_cast<bool>(words >> current.number >> current.block_order);
     }
     if (key == "input" || key == "output") {
         std::vector<TensorPlan>& list = key == "input" ? current.inputs : current.outputs;

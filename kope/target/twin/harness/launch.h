@@ -33,6 +33,7 @@ struct AttrPlan {
 
 struct CasePlan {
     int64_t number = 0;
+    uint64_t block_order = 0;
     std::vector<TensorPlan> inputs;
     std::vector<TensorPlan> outputs;
     std::vector<AttrPlan> attrs;

@@ -148,6 +148,7 @@ bool Case::prepare(std::string& problem)
 {
     control::Options options;
     options.mode = verify_ ? control::Mode::Verify : control::Mode::Time;
+    options.block_order_seed = plan_.block_order;
     control::begin_case(options);
     for (const harness::TensorPlan& tensor : plan_.inputs) {
         if (!add_input(tensor, problem)) {
