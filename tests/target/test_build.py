@@ -174,6 +174,23 @@ def test_no_compiler_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_pa
         find_compiler.cache_clear()
 
 
+def test_a_compiler_installed_anywhere_is_readable(tiny_root: Path, tmp_path: Path) -> None:
+    prefix = tmp_path / "opt" / "gcc"
+    for name in ("bin", "lib", "x86_64-linux-gnu", "private"):
+        (prefix / name).mkdir(parents=True)
+    (prefix / "lib" / "options").write_text("-O1\n")
+    wrapper = prefix / "bin" / "g++"
+    wrapper.write_text(
+        f'#!/bin/sh\nset -e\ntest "$1" = --version || test ! -e {prefix}/private\n'
+        f'exec g++ $(cat {prefix}/lib/options) "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    found = find_compiler(str(wrapper))
+    assert found.folders == (prefix / "bin", prefix / "lib", prefix / "x86_64-linux-gnu")
+    builder = TwinBuilder(found, BuildCache(tmp_path / "cache"), root=tiny_root)
+    assert builder.build(COPY, tmp_path).executable is not None
+
+
 @pytest.mark.parametrize(
     ("banner", "found"),
     [
