@@ -113,6 +113,10 @@ def test_macros_do_not_hide_words(tiny: TwinBuilder, tmp_path: Path, trick: str)
         'extern "C" long write(int, const void*, size_t n) { return n; }',
         'extern "C" float expf(float x) { return x; }',
         "void operator delete(void*) noexcept {}",
+        "__attribute__((weak)) void operator delete(void*) noexcept {}",
+        "__attribute__((weak)) void* operator new[](size_t) { return nullptr; }",
+        'extern "C" __attribute__((weak)) long write(int, const void*, size_t n) { return n; }',
+        "namespace std { __attribute__((weak)) void __throw_length_error(const char*) { for (;;) { } } }",
         "void* operator new(size_t) { return nullptr; }",
     ],
 )

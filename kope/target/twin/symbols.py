@@ -100,6 +100,11 @@ _FORBIDDEN_CPP = re.compile(
     r"|6chrono|10filesystem|13random_device|11this_thread|5mutex|13__future_base|6locale"
 )
 
+_REPLACEABLE = re.compile(
+    r"_Zn[wa]m(St11align_val_t)?(RKSt9nothrow_t)?|_Zd[la]Pv(m)?(St11align_val_t)?(RKSt9nothrow_t)?"
+)
+"""operator new and delete, which C++ lets every program replace, for all of it."""
+
 _FAMILIES = (
     (
         "files",
@@ -156,9 +161,9 @@ def _allowed(name: str) -> bool:
 def _steals(name: str, symbols: Symbols, owned: frozenset[str]) -> bool:
     if name in ("kope_entry", "kope_workspace_bytes"):
         return False
-    if name in symbols.weak:  # templates and inline functions: the first definition wins, and the runtime's comes first
-        return not name.startswith("_Z") and name in owned
-    return name in owned or name in _LIBC or name == "main" or name.startswith(("__", "_Zn", "_Zd"))
+    if name in owned or name == "main" or _REPLACEABLE.fullmatch(name):
+        return True
+    return name not in symbols.weak and (name in _LIBC or name.startswith("__"))
 
 
 def _forbidden(name: str) -> Diagnostic:
@@ -207,7 +212,9 @@ def owned_by(runtime: Iterable[Symbols]) -> frozenset[str]:
 
     A candidate that defined one of them would replace it in the executable.
     """
-    owned: set[str] = set()
+    taken: set[str] = set()
+    shared: set[str] = set()
     for symbols in runtime:
-        owned |= symbols.defined | symbols.undefined
-    return frozenset(owned) - {"kope_entry", "kope_workspace_bytes"}
+        taken |= symbols.defined | symbols.undefined
+        shared |= symbols.weak  # inline functions: linked first, the runtime's own copy is kept
+    return frozenset(taken - shared) - {"kope_entry", "kope_workspace_bytes"}
