@@ -55,6 +55,10 @@ class ScriptedEndpoint:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
+    def wait(self) -> None:
+        """Wait a moment for the next request."""
+        self._thread.join(0.02)
+
     def __enter__(self) -> ScriptedEndpoint:
         self._thread.start()
         assert self._ready.wait(10)
