@@ -24,8 +24,8 @@ Numbered = tuple[int, LaunchCase]
 _CASE_COST_BYTES = 1 << 20
 """What a case costs besides its data when work is spread, expressed in bytes."""
 _MAX_RESTARTS = 32
-_ADDRESS_ROOM_BYTES = 64 << 30
-"""Address space beyond memory: device addresses are reserved without memory behind them."""
+_ADDRESS_ROOM_BYTES = 8 << 30
+"""Address space beyond memory: files of tensors are mapped, libraries reserve."""
 _HARNESS_REFUSED, _DIED_UNTOLD, _ANSWER_LOST = 64, 70, 71
 """Exit states of the harness: it cannot use what it was given; a fault after which nothing more was possible; it cannot
 write what it found."""
@@ -35,7 +35,7 @@ write what it found."""
 class RunLimits:
     """What one process may use."""
 
-    memory_bytes: int = 3 << 30
+    memory_bytes: int = 2 << 30
     jobs: int = 2
 
 

@@ -53,7 +53,7 @@ class TwinTarget:
         chip: str = "910b2",
         compiler: str = "auto",
         jobs: int = 2,
-        memory_bytes: int = 3 << 30,
+        memory_bytes: int = 2 << 30,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self.parameters = parameters.load(chip)
@@ -133,7 +133,7 @@ class TwinTarget:
             if launch.case_bytes(case) > self._limits.memory_bytes:
                 raise MachineError(
                     f"case {case.case_id} needs {launch.case_bytes(case) >> 20} MiB, a process may use"
-                    f" {self._limits.memory_bytes >> 20} MiB; make the case smaller or raise the memory limit"
+                    f" {self._limits.memory_bytes >> 20} MiB; make the case smaller"
                 )
 
     def _case_run(self, case: LaunchCase, report: CaseReport, mode: RunMode, executable: Path) -> CaseRun:
