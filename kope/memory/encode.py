@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_LEVEL = 6
+_LEVEL = 4
 
 
 def to_json(value: Any) -> str:

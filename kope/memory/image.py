@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kope.memory.database import Database
+from kope.memory.words import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,6 +45,15 @@ class Node(NamedTuple):
     verdict: str | None
 
 
+Group = tuple[str, str, str]
+"""Task digest, task name and traits (JSON): nodes that are equally like any other operator."""
+
+
+def group_of(node: Node) -> Group:
+    """Return the group of a node."""
+    return node.task_digest or "", node.task_name, node.traits
+
+
 _NODES = """
     SELECT n.seq, n.id, n.kind, n.attempt_id, n.task_name, n.move, n.traits, n.stage, n.works, n.label, n.speedup,
            n.step_ratio, n.downstream, n.confidence, n.hardware, n.bottleneck, n.created_at, n.revision,
@@ -67,7 +77,7 @@ _VECTORS = {
 class Image:
     """The graph in memory. by_id holds nodes in the order they first came; parents and children are lineage alone.
 
-    tags: structure words of each task, by digest.
+    tags: structure words of each task, by digest. groups: nodes by what they are similar in, oldest first.
     """
 
     def __init__(self, database: Database) -> None:
@@ -81,7 +91,9 @@ class Image:
         self.children: dict[str, list[str]] = {}
         self.plans: dict[str, str] = {}
         self.tags: dict[str, tuple[str, ...]] = {}
+        self.groups: dict[Group, list[str]] = {}
         self.vectors = {table: Vectors(self._database, table) for table in _VECTORS}
+        self.vocabulary = Vocabulary()
         self.revision = -1
         self._last_edge = -1
         self._last_plan = -1
@@ -98,8 +110,10 @@ class Image:
             return
         for row in self._database.rows(_NODES, (self.revision,)):
             node = Node._make(row)
+            if node.id not in self.by_id:
+                self.by_seq[node.seq] = node.id
+                self.groups.setdefault(group_of(node), []).append(node.id)
             self.by_id[node.id] = node
-            self.by_seq[node.seq] = node.id
         self.revision = newest
         self.tags = {digest: tuple(json.loads(tags)) for digest, tags in self._database.rows(_TAGS)}
         for seq, src, dst in self._database.rows(_LINEAGE, (self._last_edge,)):

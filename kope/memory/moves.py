@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kope.memory.image import Image, Node
+from kope.memory.image import Group, Image, Node
 from kope.memory.query import RecallQuery
 from kope.memory.scope import View
 from kope.model import MoveEvidence, Verdict
@@ -28,10 +28,8 @@ class MoveReader:
     def read(self, image: Image, view: View, query: RecallQuery) -> tuple[MoveEvidence, ...]:
         """Return the evidence a view holds, in the order it came about."""
         plans = image.read_plans()
-        nodes = [node for node in view.nodes.values() if node.verdict is not None and node.stage != "propose"]
-        if len(nodes) > MOST:
-            nodes = sorted(_nearest_first(nodes, query)[:MOST], key=lambda node: node.seq)
-        return tuple(self._evidence(node, image, view, plans, query.hardware) for node in nodes if node.move)
+        nodes = [view.nodes[name] for name in _nearest(view, image.tags, query)]
+        return tuple(self._evidence(node, image, view, plans, query.hardware) for node in nodes if _is_evidence(node))
 
     def _evidence(self, node: Node, image: Image, view: View, plans: Mapping[str, str], hardware: str) -> MoveEvidence:
         fast = bool(hardware) and node.hardware == hardware and bool(node.label)
@@ -64,13 +62,33 @@ class MoveReader:
         return self._plans[node_id]
 
 
-def _nearest_first(nodes: list[Node], query: RecallQuery) -> list[Node]:
-    near: dict[tuple[str, str], float] = {}
-    for node in nodes:
-        group = node.task_name, node.traits
-        if group not in near:
-            near[group] = 2.0 if node.task_name == query.task_name else likeness(query.traits, json.loads(node.traits))
-    return sorted(nodes, key=lambda node: (-near[node.task_name, node.traits], -node.seq))
+def _is_evidence(node: Node) -> bool:
+    """Whether a node tells of a move: of an attempt that had a candidate."""
+    return node.verdict is not None and node.stage != "propose" and bool(node.move)
+
+
+def _nearest(view: View, tags: Mapping[str, Sequence[str]], query: RecallQuery) -> list[str]:
+    """Return at most MOST nodes of a view, those of the most similar operators, in the order they came about."""
+    if len(view.nodes) <= MOST:
+        return list(view.nodes)
+    near = {group: nearness(group, tags, query) for group in view.groups}
+    kept: list[str] = []
+    for group in sorted(near, key=lambda group: (-near[group], group)):
+        kept.extend(view.groups[group][-(MOST - len(kept)) :])
+        if len(kept) >= MOST:
+            break
+    return sorted(kept, key=lambda name: view.nodes[name].seq)
+
+
+def nearness(group: Group, tags: Mapping[str, Sequence[str]], query: RecallQuery) -> float:
+    """Return how much alike the operator of a group and that of a query are: 3 the same version of a task, 2 another
+    version, else the share of structure words they have in common, in [0, 1]."""
+    digest, task_name, traits = group
+    if query.task_digest and digest == query.task_digest:
+        return 3.0
+    if query.task_name and task_name == query.task_name:
+        return 2.0
+    return max(likeness(query.traits, json.loads(traits)), likeness(query.tags, tags.get(digest, ())))
 
 
 def likeness(left: Sequence[str], right: Sequence[str]) -> float:

@@ -8,18 +8,17 @@ business.
 from __future__ import annotations
 
 import heapq
-import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kope.memory.graph import LABELS
 from kope.memory.image import Image, Node
-from kope.memory.moves import likeness
+from kope.memory.moves import nearness
 from kope.memory.query import RecallQuery
 from kope.memory.reasons import Found, reason_for
-from kope.memory.scope import View, predicate
+from kope.memory.scope import View
 from kope.memory.words import Question
 from kope.model import Verdict
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 RANK_OFFSET = 60
 _POOL = 100
 """How deep each ranking is read."""
+_FAILED = Verdict.FAILED.value
 _SAME_MOVE = 2
 """Items of one task, move and outcome, before others go first."""
 
@@ -41,10 +41,14 @@ _HAS_WORD = "SELECT 1 FROM node_words WHERE node_words MATCH ? AND rowid = ?"
 
 @dataclass
 class Ranked:
-    """What was found. order: node ids best first. found: how each was found. degraded: what could not be used."""
+    """What was found. order: node ids best first. found: how each was found. terms: words that were asked for.
+
+    degraded: what could not be used.
+    """
 
     order: list[str] = field(default_factory=list)
     found: dict[str, Found] = field(default_factory=dict)
+    terms: tuple[str, ...] = ()
     degraded: list[str] = field(default_factory=list)
 
 
@@ -68,14 +72,14 @@ def choose(
     """Return the items of the answer, best first, and what was missing while looking for them."""
     if query.limit <= 0:
         return [], []
-    meets = predicate(query.filters)
-    visible = view.nodes if meets is None else {name: node for name, node in view.nodes.items() if meets(node)}
-    narrowed = meets is not None or not view.complete
-    ranked = _rank(connection, image, visible, narrowed, query, vector, embedder_name)
-    picked = _pick(ranked, visible, query.limit)
+    narrow = view.narrowed(query.filters)
+    ranked = _rank(connection, image, narrow, query, vector, embedder_name)
+    picked = _pick(ranked, narrow.nodes, query.limit)
     chosen = []
     for node in picked:
         found = ranked.found[node.id]
+        if "words" in found.ranks:
+            found.words = _words_in(connection, node.seq, ranked.terms)
         tags = image.tags.get(node.task_digest or "", ())
         reason = reason_for(node, tags, found, query, _best_below(image, view, node))
         chosen.append(Chosen(node, found.score, reason))
@@ -88,17 +92,16 @@ def choose(
 def _rank(
     connection: sqlite3.Connection,
     image: Image,
-    visible: Mapping[str, Node],
-    narrowed: bool,
+    view: View,
     query: RecallQuery,
     vector: NDArray[np.float32] | None,
     embedder_name: str,
 ) -> Ranked:
     ranked = Ranked()
-    allowed = visible if narrowed else None
-    _add(ranked, "structure", by_structure(visible.values(), image.tags, query))
-    matching, terms = _by_words(connection, image, visible, query, ranked)
-    _add(ranked, "words", matching)
+    visible = view.nodes
+    allowed = None if view.complete else visible
+    _add(ranked, "structure", by_structure(view, image.tags, query))
+    _add(ranked, "words", _by_words(connection, image, visible, query, ranked))
     if vector is not None:
         for way, table in (("meaning", "nodes"), ("move", "edges")):
             near = [hit for hit in image.vectors[table].nearest(vector, embedder_name, allowed, _POOL) if hit[1] > 0.0]
@@ -112,9 +115,6 @@ def _rank(
     by_outcome = sorted(ranked.found, key=lambda name: outcome_key(visible[name], query.hardware))
     _add(ranked, "outcome", by_outcome)
     ranked.order = sorted(ranked.found, key=lambda name: (-ranked.found[name].score, visible[name].seq))
-    for name in ranked.order[: 3 * query.limit]:
-        if "words" in ranked.found[name].ranks:
-            ranked.found[name].words = _words_in(connection, visible[name].seq, terms)
     return ranked
 
 
@@ -125,22 +125,20 @@ def _add(ranked: Ranked, way: str, names: Iterable[str]) -> None:
         found.score += 1.0 / (RANK_OFFSET + rank)
 
 
-def by_structure(nodes: Iterable[Node], tags: Mapping[str, tuple[str, ...]], query: RecallQuery) -> list[str]:
+def by_structure(view: View, tags: Mapping[str, Sequence[str]], query: RecallQuery) -> list[str]:
     """Return the experiences of the same task, then of operators that share structure words, in order of outcome.
 
     A third of the places is for failures: what was refused here before is worth knowing too.
     """
-    groups: dict[tuple[str | None, str, str], list[Node]] = {}
-    for node in nodes:
-        groups.setdefault((node.task_digest, node.task_name, node.traits), []).append(node)
-    near = {key: _nearness(*key, tags.get(key[0] or "", ()), query) for key in groups}
+    near = {group: nearness(group, tags, query) for group in view.groups}
     names: list[str] = []
-    for key in sorted((key for key in groups if near[key] > 0.0), key=lambda key: (-near[key], key[1], key[2])):
+    for group in sorted((group for group in near if near[group] > 0.0), key=lambda group: (-near[group], group)):
         room = _POOL - len(names)
         if room <= 0:
             break
-        works = [node for node in groups[key] if not is_failure(node)]
-        failed = [node for node in groups[key] if is_failure(node)]
+        nodes = [view.nodes[name] for name in view.groups[group]]
+        failed = [node for node in nodes if is_failure(node)]
+        works = [node for node in nodes if not is_failure(node)]
         places = min(len(failed), max(room // 3, room - len(works)))
         best = heapq.nsmallest(room - places, works, key=lambda node: outcome_key(node, query.hardware))
         newest = heapq.nlargest(places, failed, key=lambda node: node.seq)
@@ -148,21 +146,14 @@ def by_structure(nodes: Iterable[Node], tags: Mapping[str, tuple[str, ...]], que
     return names
 
 
-def _nearness(digest: str | None, task_name: str, traits: str, tags: tuple[str, ...], query: RecallQuery) -> float:
-    if query.task_digest and digest == query.task_digest:
-        return 3.0
-    if query.task_name and task_name == query.task_name:
-        return 2.0
-    return max(likeness(query.traits, json.loads(traits)), likeness(query.tags, tags))
-
-
 def _by_words(
     connection: sqlite3.Connection, image: Image, visible: Mapping[str, Node], query: RecallQuery, ranked: Ranked
-) -> tuple[list[str], tuple[str, ...]]:
+) -> list[str]:
     """Return what the full-text index finds. A damaged index costs this ranking, not the answer."""
     names: list[str] = []
     try:
-        question = Question(connection, f"{query.code} {query.text}", len(image.by_id))
+        text, documents = f"{query.code} {query.text}", len(image.by_id)
+        question = Question.of(text, image.vocabulary.counts(connection, text, documents), documents)
         if question.match:
             for (seq,) in connection.execute(_MATCHES, (question.match,)):
                 name = image.by_seq.get(seq, "")
@@ -170,12 +161,13 @@ def _by_words(
                     names.append(name)
                     if len(names) == _POOL:
                         break
-        return names, question.terms
+            ranked.terms = question.terms
+        return names
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
             raise
         ranked.degraded.append("the full-text index is damaged (see kope db check)")
-        return [], ()
+        return []
 
 
 def _words_in(connection: sqlite3.Connection, seq: int, terms: Iterable[str]) -> tuple[str, ...]:
@@ -187,7 +179,7 @@ def _words_in(connection: sqlite3.Connection, seq: int, terms: Iterable[str]) ->
 
 def is_failure(node: Node) -> bool:
     """Whether an experience is of a candidate that was refused."""
-    return node.verdict == Verdict.FAILED.value
+    return node.verdict == _FAILED
 
 
 def is_fast_evidence(node: Node, hardware: str) -> bool:

@@ -6,11 +6,11 @@ The placebo answers whether it is what experiences say that helps, or only that 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kope.memory.image import Image, Node
+from kope.memory.image import Group, Image, Node, group_of
 from kope.memory.query import Filters, MemoryMode, Scope
 
 OUTCOME = ("stage", "works", "label", "speedup", "step_ratio", "downstream", "confidence", "promoted", "verdict")
@@ -19,29 +19,45 @@ OUTCOME = ("stage", "works", "label", "speedup", "step_ratio", "downstream", "co
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The nodes a scope sees. lessons: node whose lesson is shown instead of a node's own; {} except in a placebo.
+    """The nodes a scope sees, and the same by group. complete: all nodes of the image; nothing needs to be filtered.
 
-    complete: all nodes of the image, so that nothing needs to be filtered.
+    lessons: node whose lesson is shown instead of a node's own; {} except in a placebo.
     """
 
-    nodes: dict[str, Node]
-    lessons: dict[str, str]
+    nodes: Mapping[str, Node]
+    groups: Mapping[Group, Sequence[str]]
+    lessons: Mapping[str, str]
     complete: bool
+
+    @classmethod
+    def of(cls, nodes: Mapping[str, Node]) -> View:
+        """Return the view of some of the nodes."""
+        groups: dict[Group, list[str]] = {}
+        for name, node in nodes.items():
+            groups.setdefault(group_of(node), []).append(name)
+        return cls(nodes, groups, {}, False)
+
+    def narrowed(self, filters: Filters) -> View:
+        """Return the view with the nodes that meet all filters."""
+        meets = predicate(filters)
+        if meets is None:
+            return self
+        return replace(View.of({name: node for name, node in self.nodes.items() if meets(node)}), lessons=self.lessons)
 
 
 def view_of(image: Image, scope: Scope, task_name: str) -> View:
     """Return what `scope` sees when it works on a task. Its own attempts on that task are always seen as they are."""
     if scope.mode is MemoryMode.ON:
-        return View(image.by_id, {}, True)
+        return View(image.by_id, image.groups, {}, True)
     own = {name: node for name, node in image.by_id.items() if _is_own(node, scope, task_name)}
     if scope.mode is not MemoryMode.PLACEBO:
-        return View(own, {}, False)
+        return View.of(own)
     lessons = _permutation([node for name, node in image.by_id.items() if name not in own], scope.seed)
     nodes = {
         name: _with_outcome(node, image.by_id[lessons[name]]) if name in lessons else node
         for name, node in image.by_id.items()
     }
-    return View(nodes, lessons, True)
+    return View(nodes, image.groups, lessons, True)
 
 
 def _is_own(node: Node, scope: Scope, task_name: str) -> bool:

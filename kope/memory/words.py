@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 TEXT_LIMIT = 20_000
 """Characters of one column that are indexed."""
 _MOST_TERMS = 14
+_FEW_TERMS = 3
 _COMMON_SHARE = 0.5
 
 _TOKEN = re.compile(r"[^\W_]+")
@@ -69,19 +71,22 @@ def terms_of(text: str) -> list[str]:
     return [word for word in words if word not in _STOP and (len(word) > 1 or not word.isascii())]
 
 
+@dataclass(frozen=True, slots=True)
 class Question:
     """A question put to the index: its most telling words, joined by OR.
 
-    Words that half of all experiences have decide nothing and cost most, so they go; of the rest the rarest stay.
+    Words that half of all experiences have decide nothing and cost most, so they go; of the rest the rarest stay. When
+    there are no others, three of them do.
     """
 
-    def __init__(self, connection: sqlite3.Connection, text: str, document_count: int) -> None:
-        terms = terms_of(text)
-        counts = _document_counts(connection, terms) if terms else {}
-        known = [term for term in terms if counts.get(term, 0) > 0]
+    terms: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, counts: Mapping[str, int], document_count: int) -> Question:
+        """Choose the words. counts: in how many experiences each word of the text occurs."""
+        known = sorted((term for term in terms_of(text) if counts.get(term, 0) > 0), key=counts.__getitem__)
         telling = [term for term in known if counts[term] <= max(1.0, _COMMON_SHARE * document_count)]
-        rarest = sorted(telling or known, key=lambda term: counts[term])[:_MOST_TERMS]
-        self.terms: tuple[str, ...] = tuple(rarest)
+        return cls(tuple(telling[:_MOST_TERMS] or known[:_FEW_TERMS]))
 
     @property
     def match(self) -> str:
@@ -97,17 +102,32 @@ _ASKED = """
 _ASKED_STEMS = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.asked_stems USING fts5vocab(temp, asked, instance)"
 
 
-def _document_counts(connection: sqlite3.Connection, terms: Iterable[str]) -> dict[str, int]:
-    """Return in how many experiences each word occurs. The index stems words; a small index of the question's own words
-    tells what it makes of them."""
-    words = list(terms)
+class Vocabulary:
+    """In how many experiences each word occurs; counted again when there are a tenth more of them."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._documents = 0
+
+    def counts(self, connection: sqlite3.Connection, text: str, document_count: int) -> Mapping[str, int]:
+        """Return the count of every word of a text."""
+        if not self._documents <= document_count <= 1.1 * self._documents:
+            self._counts, self._documents = {}, document_count
+        fresh = [term for term in terms_of(text) if term not in self._counts]
+        if fresh:
+            # A word that is nowhere yet may come with the next attempt, so only what was found is kept.
+            self._counts |= {term: count for term, count in _counted(connection, fresh).items() if count}
+        return self._counts
+
+
+def _counted(connection: sqlite3.Connection, words: Sequence[str]) -> dict[str, int]:
+    """Count words in the index. It stems them; a small index of these words alone tells what it makes of each."""
     for statement in (_VOCABULARY, _ASKED, _ASKED_STEMS):
         connection.execute(statement)
     connection.execute("INSERT INTO temp.asked(asked) VALUES ('delete-all')")
     connection.executemany("INSERT INTO temp.asked(rowid, word) VALUES (?, ?)", enumerate(words))
-    stems = connection.execute("SELECT doc, term FROM temp.asked_stems").fetchall()
-    counts: dict[str, int] = {}
-    for place, stem in stems:
+    counts = dict.fromkeys(words, 0)
+    for place, stem in connection.execute("SELECT doc, term FROM temp.asked_stems").fetchall():
         row = connection.execute("SELECT doc FROM temp.known_words WHERE term = ?", (stem,)).fetchone()
         counts[words[place]] = row[0] if row is not None else 0
     return counts
