@@ -64,6 +64,7 @@ class MiniLM:
         self._folder = folder
         self._weights: dict[str, Floats] = {}
         self._tokenizer: Any = None
+        self._threads: Any = None
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return a float32 array of shape (len(texts), 384), rows of unit length."""
@@ -76,20 +77,25 @@ class MiniLM:
         encoded = self._tokenizer.encode_batch([text or " " for text in texts])
         # Alike lengths together: padding is work.
         order = sorted(range(len(texts)), key=lambda index: len(encoded[index].ids))
-        for start in range(0, len(order), _BATCH):
-            batch = order[start : start + _BATCH]
-            vectors[batch] = self._forward([encoded[index].ids for index in batch])
+        # One thread: on matrices this small, several spend ten times the processor time waiting for each other when the
+        # machine has other work, and compilers and candidates are such work.
+        with self._threads.limit(limits=1, user_api="blas"):
+            for start in range(0, len(order), _BATCH):
+                batch = order[start : start + _BATCH]
+                vectors[batch] = self._forward([encoded[index].ids for index in batch])
         return vectors
 
     def _load(self) -> None:
         if self._tokenizer is not None:
             return
+        from threadpoolctl import ThreadpoolController
         from tokenizers import Tokenizer
 
         self._weights = _read_safetensors(self._folder / "model.safetensors")
         tokenizer = Tokenizer.from_file(str(self._folder / "tokenizer.json"))
         tokenizer.no_padding()
         tokenizer.enable_truncation(MAX_TOKENS)
+        self._threads = ThreadpoolController()
         self._tokenizer = tokenizer
 
     def _forward(self, token_ids: Sequence[Sequence[int]]) -> Floats:
