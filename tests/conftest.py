@@ -20,6 +20,8 @@ hypothesis.settings.load_profile("kope")
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = 10
+SAMPLED_MINUTES = 3
+"""A proof that says it takes longer (`slow(minutes=20)`) is never drawn: what runs everything has a time limit too."""
 _GET_FLAGS, _SET_FLAGS = 0x8913, 0x8914
 
 
@@ -62,7 +64,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _runs(config: pytest.Config, item: pytest.Item) -> bool:
     if config.getoption("--slow"):
         return True
-    if not config.getoption("--slow-sample"):
+    marker = item.get_closest_marker("slow")
+    minutes = marker.kwargs.get("minutes", 1) if marker else 0
+    if not config.getoption("--slow-sample") or minutes > SAMPLED_MINUTES:
         return False
     digest = hashlib.sha256(f"{_seed(config)} {item.nodeid}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % SAMPLE == 0

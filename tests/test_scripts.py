@@ -184,7 +184,7 @@ def offline(clone: tuple[Path, str], tmp_path: Path) -> Callable[..., process.Co
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=6)
 def test_quickstart_needs_no_network(offline: Callable[..., process.Completed]) -> None:
     done = offline("scripts/quickstart", timeout_s=1500.0)
     assert "speedup" in done.stdout
@@ -197,7 +197,7 @@ def test_recall_with_the_embedder_needs_no_network(offline: Callable[..., proces
     assert '"degraded": ""' in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=20)
 def test_tests_need_no_network(offline: Callable[..., process.Completed]) -> None:
     done = offline("scripts/test", timeout_s=2400.0)
     assert re.search(r"\d+ passed", done.stdout.splitlines()[-1])
