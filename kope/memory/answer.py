@@ -9,6 +9,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from kope.errors import NotFound
 from kope.memory.image import Node
 from kope.memory.recall import Chosen
 from kope.memory.scope import View
@@ -39,6 +40,14 @@ def compose(
         moves=moves,
         degraded="; ".join(degraded),
     )
+
+
+def one(connection: sqlite3.Connection, view: View, experience_id: str) -> Experience:
+    """Return an experience of a view. Raises NotFound."""
+    node = view.nodes.get(experience_id)
+    if node is None:
+        raise NotFound(f"there is no experience {experience_id}; kope recall shows ids")
+    return _experience(connection, view, node)
 
 
 def _experience(connection: sqlite3.Connection, view: View, node: Node) -> Experience:

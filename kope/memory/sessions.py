@@ -70,16 +70,22 @@ class Ask:
 
 
 def begin(
-    connection: sqlite3.Connection, origin_id: str, settings_key: str, info: Mapping[str, Any], *, resume: bool
+    connection: sqlite3.Connection,
+    origin_id: str,
+    settings_key: str,
+    info: Mapping[str, Any],
+    *,
+    resume: bool,
+    session_id: str | None = None,
 ) -> Session:
     """Begin a session or take one up, inside the caller's transaction."""
     me = _this_process()
     if resume:
-        for session_id, text, started_at, process in connection.execute(_UNFINISHED, (settings_key,)).fetchall():
+        for unfinished, text, started_at, process in connection.execute(_UNFINISHED, (settings_key,)).fetchall():
             if process == me or not _is_alive(process):
-                connection.execute(_TAKE_UP, (me, session_id))
-                return Session(session_id, settings_key, json.loads(text), started_at, resumed=True)
-    session = Session(secrets.token_hex(12), settings_key, dict(info), now())
+                connection.execute(_TAKE_UP, (me, unfinished))
+                return Session(unfinished, settings_key, json.loads(text), started_at, resumed=True)
+    session = Session(session_id or secrets.token_hex(12), settings_key, dict(info), now())
     values = (session.id, origin_id, settings_key, to_json(info), __version__, session.started_at, me)
     connection.execute(_NEW, values)
     return session

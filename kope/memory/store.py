@@ -85,14 +85,23 @@ class Store:
     # --- sessions, tasks, asks
 
     def begin_session(
-        self, settings_key: str, info: Mapping[str, Any] | None = None, *, resume: bool = True
+        self,
+        settings_key: str,
+        info: Mapping[str, Any] | None = None,
+        *,
+        resume: bool = True,
+        session_id: str | None = None,
     ) -> Session:
         """Begin a session, or take up the newest with this key that never ended and whose process is gone.
 
         settings_key: hash or text of everything that must be equal for resuming to make sense. info: JSON-able.
+        session_id: of a session begun anew, instead of a random one; every other id follows from it, so that an
+        experiment can be repeated to the letter. Raises StoreError when it is taken.
         """
         with self._database.write() as connection:
-            return sessions.begin(connection, self._origin, settings_key, info or {}, resume=resume)
+            return sessions.begin(
+                connection, self._origin, settings_key, info or {}, resume=resume, session_id=session_id
+            )
 
     def end_session(self, session_id: str, reason: str) -> None:
         """Say that a session came to its end; it is not resumed any more. Raises NotFound."""
@@ -219,6 +228,13 @@ class Store:
         return unpack(row[0])
 
     # --- experience
+
+    def experience(self, experience_id: str) -> Experience:
+        """Return an experience by id. Raises NotFound."""
+        with self._database.reading() as connection:
+            self._image.catch_up()
+            view = view_of(self._image, _EVERYTHING, "")
+            return answer.one(connection, view, experience_id)
 
     def recall(self, query: RecallQuery, scope: Scope = _EVERYTHING) -> Recall:
         """Return the experiences that fit, best first, each with the reason, and the evidence on moves.
