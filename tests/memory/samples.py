@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from kope.memory import Store
@@ -164,3 +167,15 @@ def grow(
         if good:
             alive.append(attempt)
     return made
+
+
+def rows(path: Path, sql: str) -> list[Any]:
+    """What another program reads from a database."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def dump(path: Path) -> list[str]:
+    """All of a database as text."""
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())

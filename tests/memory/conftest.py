@@ -1,0 +1,28 @@
+"""An open database with a session in which the sample task is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kope.memory import Store
+from kope.memory.embedding import HashEmbedder
+from tests.memory.samples import begin, task_of
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "kope.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with Store.open(path, embedder=HashEmbedder()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def session_id(store: Store) -> str:
+    return begin(store, task_of(), task_of("layer_norm"), task_of("exp", ("elementwise",)))
