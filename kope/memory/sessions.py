@@ -28,6 +28,7 @@ _NEW = """
     INSERT INTO sessions (id, origin_id, settings_key, info, kope_version, started_at, process)
     VALUES (?, ?, ?, ?, ?, ?, ?)
 """
+_KNOWN = "SELECT 1 FROM sessions WHERE id = ?"
 _END = "UPDATE sessions SET ended_at = ?, end_reason = ?, process = NULL WHERE id = ?"
 _ALL = "SELECT id, settings_key, info, started_at, ended_at, end_reason FROM sessions ORDER BY rowid"
 _NEW_ASK = """
@@ -85,6 +86,8 @@ def begin(
             if process == me or not _is_alive(process):
                 connection.execute(_TAKE_UP, (me, unfinished))
                 return Session(unfinished, settings_key, json.loads(text), started_at, resumed=True)
+    if session_id is not None and connection.execute(_KNOWN, (session_id,)).fetchone() is not None:
+        raise StoreError(f"there is a session {session_id} already; give another id")
     session = Session(session_id or secrets.token_hex(12), settings_key, dict(info), now())
     values = (session.id, origin_id, settings_key, to_json(info), __version__, session.started_at, me)
     connection.execute(_NEW, values)

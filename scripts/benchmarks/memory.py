@@ -122,7 +122,8 @@ def run_task(
 ) -> tuple[tuple[Attempt, ...], Stop]:
     """Run one session on one task and return its attempts."""
     plan = wiring.Plan(memory=arm, seed=seed)
-    session = store.begin_session(settings_key([task], judge.fingerprint, **plan.key()), resume=False)
+    key = settings_key([task], judge.fingerprint, **plan.key())
+    session = store.begin_session(key, resume=False, session_id=f"{arm}-{seed}-{task.name}")
     memory = SessionMemory(store, session, judge.fingerprint, wiring.scope(plan, session.id))
     parts = Parts(memory, SearchProposer(), judge, judge.fingerprint, settings.cache / "work", seed)
     with Silent() as watcher:
