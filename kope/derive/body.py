@@ -12,7 +12,6 @@ from kope.derive.program import BINARY_STEPS, ROUND_STEPS, SCALAR_STEPS, UNARY_S
 from kope.derive.registers import Allocation, Section
 from kope.derive.scalar import Scalar
 
-COUNTS = {"full": "count", "col": "stride", "row": "rows"}
 _MIXED = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min"}
 _REDUCTIONS = {"sum": "Sum", "amax": "Max", "amin": "Min"}
 
@@ -144,9 +143,16 @@ class Body:
             self.lines.append(f"const LocalTensor<Compute> {name} = Slot({name[1:]});")
 
     def _count(self, step: Step) -> str:
-        if self.long_rows:
-            return "1" if step.space == "row" else "count"
-        return COUNTS[step.space]
+        if step.space == "row":
+            return "1" if self.long_rows else "rows"
+        if step.space == "col" and not self.long_rows:
+            return "stride"
+        return "whole" if self._masked else "count"
+
+    @property
+    def _masked(self) -> bool:
+        """Whether whole values are compared: comparisons work on whole repeats, so everything does then."""
+        return any(step.mask and step.space != "row" for step in self.program.steps)
 
     def _name(self, index: int) -> str:
         return self.row_names.get(index) or self.allocation.register[index]
@@ -200,10 +206,10 @@ class Body:
         elif op == "fused-multiply-add":
             self._emit(f"FusedMulAdd({dst}, {args[1]}, {args[2]}, {count});")
         elif op == "select":
-            self._emit(f"Select({dst}, {', '.join(args)}, SELMODE::VSEL_TENSOR_TENSOR_MODE, WholeRepeats({count}));")
+            self._emit(f"Select({dst}, {', '.join(args)}, SELMODE::VSEL_TENSOR_TENSOR_MODE, {count});")
         elif op == "selects":
             mode = "SELMODE::VSEL_TENSOR_SCALAR_MODE"
-            self._emit(f"Select({dst}, {args[0]}, {args[1]}, {self._scalar(step)}, {mode}, WholeRepeats({count}));")
+            self._emit(f"Select({dst}, {args[0]}, {args[1]}, {self._scalar(step)}, {mode}, {count});")
         elif op in ("narrow-half", "narrow-bfloat16"):
             kind = "half" if op == "narrow-half" else "bfloat16_t"
             self._emit(f"RoundThrough<{kind}>({dst}, {args[0]}, {count});")
@@ -214,7 +220,8 @@ class Body:
         name = self._name(index)
         if step.space != "row":
             self._emit(f"const LocalTensor<uint8_t> {name} = Mask({name.removeprefix('mask')});")
-        count = f"WholeRepeats({self._count(step)})"
+        count = self._count(step)
+        count = f"WholeRepeats({count})" if step.space == "row" else count
         first = self._name(step.args[0])
         if step.op == "compare":
             self._emit(f"Compare({name}, {first}, {self._name(step.args[1])}, CMPMODE::{step.mode}, {count});")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kope.derive.emit import Plan, Tensor, plan_kernel, uses_byte, whole_section
+from kope.derive.emit import Plan, Tensor, plan_kernel, rounds, uses_byte, whole_section
 from kope.derive.emit_rows import accumulator, long_body, plan_rows, row_slots, rows_body, work_elements
 from kope.derive.graph import Graph
 from kope.derive.registers import allocate
@@ -62,7 +62,7 @@ def _flat(plan: Plan, combination: tuple[str, ...]) -> int:
     made = allocate(plan.program, whole_section(plan), plan.names(), plan.schedule.reuse)
     slots = _slots(plan, combination, made.temps, made.wides)
     total = _queues(plan, combination) + slots * tile * _compute_bytes(plan, combination)
-    return total + made.masks * tile // 8 + (2 * tile if uses_byte(plan) else 0)
+    return total + made.masks * tile // 8 + (2 * tile if uses_byte(plan) or rounds(plan) else 0)
 
 
 def _rows(plan: Plan, combination: tuple[str, ...]) -> int:
@@ -79,7 +79,7 @@ def _rows(plan: Plan, combination: tuple[str, ...]) -> int:
     total += max(allocation.masks for allocation in rows.allocations) * tile // 8
     if plan.schedule.spread == "block" and "Rows" in text:
         total += row_slots(plan.schedule.rows) * _BLOCK
-    return total + (2 * tile if uses_byte(plan) else 0)
+    return total + (2 * tile if uses_byte(plan) or rounds(plan) else 0)
 
 
 def _round(size_bytes: int) -> int:

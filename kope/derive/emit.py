@@ -167,20 +167,24 @@ def shared_context(plan: Plan, scalars: Scalars) -> dict[str, Any]:
     names = {at: name for at, name in enumerate(parameters)}
     pointers = _pointers(plan)
     return {
-        "title": _title(task),
+        "name": task.name,
         "reference": _reference_lines(task),
-        "schedule_text": "Derived from the reference above.",
         "buffers": plan.schedule.buffers,
         "aligned": plan.schedule.copy == "aligned",
         "type_parameters": ", ".join(f"typename {name}" for name in parameters) or "typename Unused",
         "type_arguments": ", ".join(names.values()) or "Unused",
         "compute_type": _compute_type(plan),
         "stored_as_computed": _stored_as_computed(plan),
-        "uses": {"byte": uses_byte(plan), "output": any(not t.input for t in plan.tensors)},
+        "uses": {
+            "byte": uses_byte(plan),
+            "rounds": rounds(plan),
+            "stage": uses_byte(plan) or rounds(plan),
+            "output": any(not t.input for t in plan.tensors),
+        },
         "init_parameters": ", ".join(f"GM_ADDR {name}" for name, _ in pointers),
         "entry_parameters": ", ".join(f"GM_ADDR {name}" for name, _ in pointers),
         "entry_arguments": ", ".join(name for name, _ in pointers),
-        "call_arguments": ", ".join(f"static_cast<GM_ADDR>({place}.data)" for _, place in pointers),
+        "call_arguments": ", ".join(f"Address({place})" for _, place in pointers),
         "input_count": len(task.inputs),
         "output_count": len(task.outputs),
         "absent": plan.graph.absent,
@@ -194,11 +198,6 @@ def _reference_lines(task: Task) -> list[str]:
     lines = task.reference.rstrip().splitlines()
     start = next((at for at, line in enumerate(lines) if line.startswith("def ")), 0)
     return lines[start:]
-
-
-def _title(task: Task) -> str:
-    first = task.text.strip().splitlines()[0] if task.text.strip() else task.name
-    return f"{task.name}: {first}"
 
 
 def _pointers(plan: Plan) -> list[tuple[str, str]]:
@@ -221,6 +220,11 @@ def _stored_as_computed(plan: Plan) -> str:
     """A C++ condition: no tensor of whole tiles needs a wide slot."""
     types = list(dict.fromkeys(t.type for t in plan.tensors if t.space != "row"))
     return " && ".join(f"std::is_same<{kind}, Compute>::value" for kind in types)
+
+
+def rounds(plan: Plan) -> bool:
+    """Whether the reference narrows a float on the way."""
+    return any(step.op in ("narrow-half", "narrow-bfloat16") for step in plan.program.steps)
 
 
 def uses_byte(plan: Plan) -> bool:

@@ -292,6 +292,8 @@ def _visit(rows: RowPlan, part: Section, allocation: Allocation, visit: int, lev
     lines.append("for (uint32_t column = 0; column < columns; column += kLongest) {")
     lines.append("    const uint32_t count = columns - column < kLongest ? columns - column : kLongest;")
     piece = _piece(rows, part, allocation, visit, blocks)
+    if any("whole)" in line for line in piece):
+        lines.append("    const uint32_t whole = WholeRepeats(count);")
     if any("span)" in line for line in piece):
         lines.append("    const Repeats span{count / kLanes, count % kLanes};")
     lines += ["    " + line for line in piece]

@@ -195,6 +195,8 @@ def broadcast_extents(values: tuple[Traced, ...], shape: Shape) -> tuple[Scalar,
 def record(tape: Tape, op: str, operands: tuple[Traced, ...], **fields: Any) -> Traced:
     """Add an elementwise node with NumPy's broadcasting."""
     tensors = tuple(item for item in operands if tape.nodes[item.node].op != "scalar" or item.concrete)
+    if op != "cast" and any(tape.nodes[item.node].dtype in ("float16", "bfloat16") for item in operands):
+        raise refuse("arithmetic in a narrow float type", "compute in float32 or wider and cast the result")
     if len({tape.squeezed[item.node] for item in tensors if item.concrete}) > 1:
         raise refuse(f"{op} mixes a reduced tensor without its last axis with others", "reduce with keepdims=True")
     try:

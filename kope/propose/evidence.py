@@ -18,6 +18,10 @@ PRIOR_WEIGHT = 1.0
 """How many observations in an equal situation the prior counts for."""
 WORKS_PRIOR = (3.0, 1.0)
 """Beta prior of a move's kernel being right and running: three that worked, one that did not."""
+SAME_START, OTHER_START = 3.0, 0.4
+"""Weight of a move made from the same values of the fields it changes, and from others: doubling a tile of 1024 says
+little about doubling one of 8192."""
+OTHER_BOTTLENECK = 0.6
 NO_GAIN = 0.01
 """Gains below one percent are none: the loop's dead zone."""
 
@@ -91,16 +95,16 @@ def similarity(left: Sequence[str], right: Sequence[str]) -> float:
 
 
 def relevance(evidence: MoveEvidence, situation: Situation, fields: Sequence[str]) -> float:
-    """Weight in [0, 1] of an observation for a situation.
+    """Weight of an observation for a situation.
 
-    The product of: how alike the operators are (1 for the same task); 1 or 0.6 for an equal or another bottleneck; and
-    1, or 0.4 when the move started from other values of the fields it changes.
+    The product of: how alike the operators are, squared (1 for the same task); 1 for an equal bottleneck, else
+    OTHER_BOTTLENECK; and SAME_START or OTHER_START by the values of the fields that the move changes.
     """
     alike = 1.0 if evidence.task_name == situation.task_name else similarity(evidence.traits, situation.traits) ** 2
     known = bool(evidence.bottleneck and situation.bottleneck)
-    bottleneck = 0.6 if known and evidence.bottleneck != situation.bottleneck else 1.0
+    bottleneck = OTHER_BOTTLENECK if known and evidence.bottleneck != situation.bottleneck else 1.0
     same = all(evidence.parent_plan.get(name) == situation.plan.get(name) for name in fields)
-    return alike * bottleneck * (1.0 if same else 0.4)
+    return alike * bottleneck * (SAME_START if same else OTHER_START)
 
 
 def beliefs(

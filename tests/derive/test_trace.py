@@ -121,6 +121,7 @@ REFUSED = {
     "another axis": ("return x - x.sum(axis=0)", "reference line 5: sum over axis 0 of 2 is not supported yet"),
     "an array of constants": ("return x + np.arange(8)", "reference line 5: a constant array"),
     "an untraced result": ("return np.zeros((4, 8))", "output y is a plain ndarray"),
+    "float16 arithmetic": ("return x.astype(np.float16) * 2.0", "reference line 5: arithmetic in a narrow float type"),
     "item": ("return x * x.item()", "reference line 5: .item of a tensor"),
     "no return": ("np.exp(x)", "output y is a plain NoneType"),
     "an error of its own": ("return undefined_name + x", "reference line 5: NameError"),
