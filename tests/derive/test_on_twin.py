@@ -71,7 +71,7 @@ SHAPES = [(1, 1), (3, 7), (50, 64), (9, 65), (130, 100), (5, 2047), (2, 5000), (
 ODD = {
     "column and row values": ("m = x.max(axis=-1, keepdims=True)\nreturn np.exp(x - m) * g + g", True),
     "masks": ("y = np.where(x > 0.5, x * 2.0, np.where(x < -0.5, 0.0 - x, x))\nreturn y * (x >= 0.0)", False),
-    "rounding on the way": ("return (np.exp(x) * 0.5).astype(np.float16).astype(np.float32)", False),
+    "rounding on the way": ("return (x * 0.5).astype(np.float16).astype(np.float32)", False),
     "minimum and mean": ("return (x - x.min(axis=-1, keepdims=True)) * x.mean(axis=-1, keepdims=True)", False),
     "nested reductions": (
         "c = x - x.mean(axis=-1, keepdims=True)\ns = np.abs(c).sum(axis=-1, keepdims=True)\n"
