@@ -5,6 +5,7 @@ What happens in between (a person, an agent, an hour, another process) leaves no
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from kope.context import Assembled
@@ -12,7 +13,11 @@ from kope.errors import ConfigError, ProposerError
 from kope.loop import Parts, Standing, state_of, try_proposal
 from kope.memory import Ask
 from kope.model import Attempt, Proposal, State, Task
+from kope.propose.reply import parse_reply
 from kope.session import SessionMemory, sent
+
+_REPLY = re.compile(r"^(?:```|~~~|<{5,} ?SEARCH)", re.MULTILINE)
+"""What no source begins a line with, and the reply of a model does."""
 
 
 class Outside:
@@ -54,6 +59,24 @@ class Told:
     source: str
     move: str = "edit"
     thought: str = ""
+
+
+def read_answer(text: str, asked: Ask | None, memory: SessionMemory, *, move: str = "", thought: str = "") -> Told:
+    """Return the candidate of an answer: a bare source, or the reply of a model with code or edits in it.
+
+    move, thought: what its author says about it; without them, what the reply says. Raises ConfigError when a reply
+    holds no candidate.
+    """
+    if not _REPLY.search(text):
+        return Told(text, move or "edit", thought)
+    shown = memory.store.attempt(asked.parent_id) if asked is not None and asked.parent_id is not None else None
+    candidate = shown.candidate if shown is not None else None
+    reply = parse_reply(text, shown=candidate.source if candidate is not None else None)
+    if reply.source is None:
+        raise ConfigError(
+            f"no candidate in the answer: {reply.problem}; give a source, or a reply of the form the prompt asks for"
+        )
+    return Told(reply.source, move or reply.move or "edit", thought or reply.thought)
 
 
 def tell(task: Task, told: Told, asked: Ask | None, parts: Parts, memory: SessionMemory) -> tuple[Attempt, Standing]:

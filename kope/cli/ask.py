@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -43,14 +44,16 @@ def ask(
         print_json(ask_document(kept, made, wiring.budget(plan), incumbent))
         return
     typer.echo(made.text)
-    say(f"Answer with: kope tell {task} FILE --ask {kept.id}{db_words(settings)}")
+    say(f"Answer with: kope tell {shlex.quote(task)} FILE --ask {kept.id}{db_words(settings)}")
 
 
 def tell(
     task: TaskName,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The candidate's source; - reads standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A source, or a reply that holds one; - reads standard input.")
+    ],
     ask: Annotated[str | None, typer.Option("--ask", help="The id that kope ask printed with the prompt.")] = None,
-    move: Annotated[str, typer.Option(help="A short name for what was changed.")] = "edit",
+    move: Annotated[str, typer.Option(help="A short name for what was changed, else edit.")] = "",
     thought: Annotated[str, typer.Option(help="Why, in a sentence; it is remembered with the attempt.")] = "",
     target: options.TargetOption = None,
     chip: options.ChipOption = None,
@@ -70,15 +73,16 @@ def tell(
     with progress() as tell_what, wiring.open_session([found], wiring.Plan("ask"), settings) as opened:
         asked = opened.store.asked(ask) if ask is not None else None
         tell_what(f"judging {file} on the {len(found.cases)} cases of {found.name}")
-        told = asking.Told(candidate.source, move, thought)
+        told = asking.read_answer(candidate.source, asked, opened.memory, move=move, thought=thought)
         attempt, standing = asking.tell(found, told, asked, opened.parts, opened.memory)
+    step = next_step(attempt, shlex.quote(task), db_words(settings))
     if json:
-        print_json(tell_document(ask, attempt, standing, next_step(attempt)))
+        print_json(tell_document(ask, attempt, standing, step))
     else:
         if attempt.outcome.cases:
             print_rich(verdict.verdict_table(found, attempt.fingerprint, attempt.outcome))
         for line in verdict.finding_lines(attempt.outcome.diagnostics):
             say(line)
         say(verdict.verdict_line(found, attempt.outcome))
-        say(f"Next: {next_step(attempt)}")
+        say(f"Next: {step}")
     raise typer.Exit(0 if attempt.outcome.ok else 1)

@@ -122,7 +122,7 @@ def _print(finished: Finished, settings: Settings) -> None:
         if result.standing.history:
             print_rich(attempts_table(result.task.name, len(result.task.cases), result.standing.history))
         say(best_line(result))
-    say(next_line([result.task.name for result in finished.results], db_words(settings)))
+    say(next_line(finished.results, db_words(settings)))
 
 
 def _to_go_on() -> str:

@@ -13,4 +13,3 @@ TargetOption = Annotated[str | None, typer.Option("--target", help="What kernels
 ChipOption = Annotated[str | None, typer.Option("--chip", help="The chip the twin models.")]
 CompilerOption = Annotated[str | None, typer.Option("--compiler", help="C++ compiler of the twin: auto, zig, a path.")]
 JobsOption = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Programs run at once.")]
-

@@ -9,6 +9,7 @@ import typer
 
 from kope.cli import options
 from kope.cli.output import print_json, print_rich, say
+from kope.cli.setup import db_words
 
 
 def register(app: typer.Typer) -> None:
@@ -29,11 +30,13 @@ def report(
     from kope.errors import NotFound
     from kope.report import overview
     from kope.report.table import attempts_table
+    from kope.report.verdict import failure_lines
     from kope.wiring import open_existing
 
     settings = config.load({"db": db})
     with open_existing(settings) as store:
         attempts = store.attempts(task_name=Path(task).name if task is not None else None)
+        case_counts = store.case_counts()
     if task is not None:
         attempts = overview.of_session(attempts, session)
     if not attempts:
@@ -42,8 +45,10 @@ def report(
     if json:
         print_json(overview.report_document(attempts))
     elif task is None:
-        print_rich(overview.tasks_table(attempts))
-        say("Next: kope report TASK shows the attempts of one")
+        print_rich(overview.tasks_table(attempts, case_counts))
+        say(f"Next: kope report TASK{db_words(settings)} shows the attempts of one")
     else:
         for name, group in overview.by_task(attempts).items():
-            print_rich(attempts_table(name, overview.case_count(group), group))
+            print_rich(attempts_table(name, case_counts[group[0].task_digest], group))
+            for line in failure_lines(group):
+                say(line)

@@ -126,6 +126,8 @@ def check(task: TaskName, json: JsonOption = False) -> None:
         say(f"warning: {warning}")
     if problem:
         say(f"note: the search cannot start from this reference: {problem}")
+    else:
+        say("the search can derive a first kernel from the reference")
     seconds = f"in {result.reference_s:.1f} s" if result.reference_s else "before, its outputs are cached"
     say(f"{found.name} can be used: {len(result.cases)} cases, the reference ran {seconds}")
 

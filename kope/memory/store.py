@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _ORIGIN = "SELECT value FROM meta WHERE key = 'origin'"
 _TASK = "SELECT 1 FROM tasks WHERE digest = ?"
 _NEW_TASK = "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING"
+_CASE_COUNTS = "SELECT digest, json_array_length(definition, '$.cases') FROM tasks"
 _PROMPT_TEXT = "SELECT text FROM prompts WHERE id = ?"
 _EVERYTHING = Scope()
 _VECTORS_KEPT = 256
@@ -119,6 +120,11 @@ class Store:
         if self._database.row(_TASK, (task.digest,)) is None:
             with self._database.write() as connection:
                 connection.execute(_NEW_TASK, task_row(task, self._origin, sessions.now()))
+
+    def case_counts(self) -> dict[str, int]:
+        """Return how many cases each task has, by digest."""
+        with self._database.reading() as connection:
+            return dict(connection.execute(_CASE_COUNTS).fetchall())
 
     def ask(
         self,

@@ -5,7 +5,7 @@ The attempts of one task as a table are table's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -36,19 +36,14 @@ def of_session(attempts: Sequence[Attempt], session: str | None) -> tuple[Attemp
     return tuple(attempt for attempt in attempts if attempt.session_id.startswith(wanted))
 
 
-def case_count(attempts: Iterable[Attempt]) -> int:
-    """Return the number of cases of a task as far as its attempts show it: the most that any of them came to."""
-    return max((len({case.case_id for case in attempt.outcome.cases}) for attempt in attempts), default=0)
-
-
 def best_of(attempts: Sequence[Attempt]) -> Attempt | None:
     """Return the attempt with the least time among those that became the best kernel of their session."""
     promoted = [attempt for attempt in attempts if attempt.promoted]
     return min(promoted, key=lambda attempt: typical_us(attempt.outcome) or 0.0, default=None)
 
 
-def tasks_table(attempts: Sequence[Attempt]) -> Table:
-    """Return one row per task: how much was tried and the best kernel."""
+def tasks_table(attempts: Sequence[Attempt], case_counts: Mapping[str, int]) -> Table:
+    """Return one row per task: how much was tried and the best kernel. case_counts: of each task, by digest."""
     label = ", ".join(
         dict.fromkeys(time_label(attempt.outcome.time_kind, attempt.fingerprint.hardware) for attempt in attempts)
     )
@@ -56,21 +51,21 @@ def tasks_table(attempts: Sequence[Attempt]) -> Table:
     for heading in ("task", "attempts", "verified", "cases passed", "best time", "speedup", "of bound"):
         table.add_column(heading, justify="left" if heading == "task" else "right", overflow="fold")
     for name, group in by_task(attempts).items():
-        table.add_row(*_row(name, group))
+        table.add_row(*_row(name, group, case_counts[group[0].task_digest]))
     return table
 
 
-def _row(name: str, group: Sequence[Attempt]) -> tuple[str, ...]:
+def _row(name: str, group: Sequence[Attempt], case_count: int) -> tuple[str, ...]:
     verified = sum(attempt.outcome.verdict is Verdict.VERIFIED for attempt in group)
     best = best_of(group)
     if best is None:
-        return name, str(len(group)), str(verified), f"0/{case_count(group)}", "-", "-", "-"
+        return name, str(len(group)), str(verified), f"0/{case_count}", "-", "-", "-"
     share = bound_share(best.outcome)
     return (
         name,
         str(len(group)),
         str(verified),
-        f"{best.outcome.passed_count}/{case_count(group)}",
+        f"{best.outcome.passed_count}/{case_count}",
         duration(typical_us(best.outcome)),
         f"{best.speedup:.2f}x" if best.speedup else "-",
         f"{share:.0%}" if share is not None else "-",

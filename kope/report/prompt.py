@@ -62,12 +62,14 @@ def tell_document(ask_id: str | None, attempt: Attempt, standing: Standing, next
     }
 
 
-def next_step(attempt: Attempt) -> str:
-    """Return what to look at or run after a candidate was judged."""
+def next_step(attempt: Attempt, task: str, db_words: str) -> str:
+    """Return what to look at or run after a candidate was judged. task: the words that name it on a command line."""
     name, outcome = attempt.task_name, attempt.outcome
+    ask = f"kope ask {task}{db_words}"
     if outcome.verdict is Verdict.FAILED:
         kinds = ", ".join(dict.fromkeys(found.kind for found in outcome.diagnostics if found.severity == "error"))
-        return f"repair {kinds or outcome.stage.value}: kope ask {name} gives the prompt for it"
+        return f"repair {kinds or outcome.stage.value}: {ask} gives the prompt for it"
     if attempt.promoted:
-        return f"this is the best kernel now: kope best {name} -o {name}.asc; kope ask {name} goes on from it"
-    return f"it is not faster than the best kernel: kope ask {name} goes on from that one"
+        return f"this is the best kernel now: kope best {name} -o {name}.asc{db_words}; {ask} goes on from it"
+    seen = "the same source was judged before" if attempt.repeated else "it does not beat the best kernel by 1%"
+    return f"{seen}: {ask} goes on from the best one"

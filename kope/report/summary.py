@@ -55,7 +55,7 @@ def best_line(result: TaskResult) -> str:
     best = result.standing.incumbent
     name = result.task.name
     if best is None:
-        return f"{name}: no kernel yet is right on all cases; kope report {name} shows what failed"
+        return f"{name}: no kernel yet is right on all cases"
     share = bound_share(best.outcome)
     of_bound = f", {share:.0%} of the hardware bound" if share is not None else ""
     return (
@@ -65,7 +65,12 @@ def best_line(result: TaskResult) -> str:
     )
 
 
-def next_line(names: Sequence[str], db_words: str) -> str:
+def next_line(results: Sequence[TaskResult], db_words: str) -> str:
     """Return the last line of a finished run: what to run next."""
-    name = names[0] if len(names) == 1 else "TASK"
-    return f"Next: kope best {name} -o {name}.asc{db_words}; kope report{db_words}"
+    solved = [result.task.name for result in results if result.standing.incumbent is not None]
+    failed = [result.task.name for result in results if result.standing.incumbent is None]
+    steps = [f"kope report {name}{db_words} shows what failed" for name in failed]
+    if solved:
+        name = solved[0] if len(solved) == 1 else "TASK"
+        steps = [f"kope best {name} -o {name}.asc{db_words}", *(steps or [f"kope report{db_words}"])]
+    return f"Next: {'; '.join(steps)}"

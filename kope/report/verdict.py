@@ -11,10 +11,12 @@ from typing import Any
 
 from rich.table import Table
 
-from kope.model import Candidate, CaseResult, Diagnostic, Fingerprint, Outcome, Task, Verdict
+from kope.model import Attempt, Candidate, CaseResult, Diagnostic, Fingerprint, Outcome, Task, Verdict
 from kope.objective import bound_share, typical_us
 from kope.report.document import diagnostic_document, fingerprint_document, time_label
 from kope.report.table import duration
+
+FAILURES_SHOWN = 3
 
 
 def verdict_document(task: Task, candidate: Candidate, fingerprint: Fingerprint, outcome: Outcome) -> dict[str, Any]:
@@ -93,6 +95,17 @@ def finding_lines(found: Sequence[Diagnostic]) -> list[str]:
         lines.append(f"{place}{finding.severity}: {finding.message} [{finding.kind}]{times}")
         if finding.remedy:
             lines.append(f"    {finding.remedy}")
+    return lines
+
+
+def failure_lines(attempts: Sequence[Attempt]) -> list[str]:
+    """Return what the latest failed attempts stopped at: the first error of each, at most FAILURES_SHOWN of them."""
+    failed = [attempt for attempt in attempts if attempt.outcome.verdict is Verdict.FAILED]
+    lines = []
+    for attempt in failed[-FAILURES_SHOWN:]:
+        errors = [found for found in attempt.outcome.diagnostics if found.severity == "error"]
+        lines.append(f"attempt {attempt.iteration} ({attempt.proposal.move}) failed at {attempt.outcome.stage.value}:")
+        lines += [f"    {line}" for line in finding_lines(errors[:1])]
     return lines
 
 

@@ -140,7 +140,12 @@ def test_best_prints_or_writes_the_source(place: Path) -> None:
 def test_report_shows_all_tasks_or_the_attempts_of_one() -> None:
     kope("optimize", "double")
     assert "double" in kope("report").stdout and "2.00x" in kope("report").stdout
-    assert "failed at run: ub-overflow" in kope("report", "double").stdout
+    text = kope("report", "double").stdout
+    assert "failed at run: ub-overflow" in text
+    assert text.splitlines()[-3:-1] == [
+        "attempt 2 (replay) failed at run:",
+        "    error: the table says ub-overflow [ub-overflow]",
+    ]
     document = parsed(kope("report", "double", "--json").stdout, "report")
     assert [len(task["attempts"]) for task in document["tasks"]] == [4]
 
@@ -181,6 +186,48 @@ def test_failed_answer_is_told_with_findings_and_exits_with_1(place: Path) -> No
     assert done.stdout.splitlines()[-1] == "Next: repair ub-overflow: kope ask double gives the prompt for it"
     asked = parsed(kope("ask", "double", "--json").stdout, "ask")
     assert asked["template"] == "prompts/repair" and "move bigger-tile: failed at stage run" in asked["prompt"]
+
+
+def test_answer_may_be_the_reply_of_a_model(place: Path) -> None:
+    asked = parsed(kope("ask", "double", "--json").stdout, "ask")
+    kernel = "__global__ __aicore__ void k()\n{\n}\n"
+    source = (
+        f'#include "kernel_operator.h"\n{marked(8)}{kernel}extern "C" int kope_entry(const KopeCall* call)\n{{\n}}\n'
+    )
+    reply = f"Move: wide-tile\n\nTiles are wider.\n\n```cpp\n{source}```\n"
+    told = parsed(kope("tell", "double", "-", "--ask", asked["ask"], "--json", stdin=reply).stdout, "tell")["attempt"]
+    assert (told["verdict"], told["move"], told["thought"]) == ("verified", "wide-tile", "Tiles are wider.")
+    assert kope("best", "double").stdout == source
+    edit = "<<<<<<< SEARCH\ntime_us=8\n=======\ntime_us=2\n>>>>>>> REPLACE\n"
+    asked = parsed(kope("ask", "double", "--json").stdout, "ask")
+    told = parsed(kope("tell", "double", "-", "--ask", asked["ask"], "--json", stdin=edit).stdout, "tell")["attempt"]
+    assert (told["verdict"], told["speedup"], told["move"]) == ("verified", 4.0, "edit")
+    assert refused("tell", "double", "-", stdin="I cannot.\n```text\nno\n```\n").startswith(
+        "Error: no candidate in the answer: "
+    )
+
+
+def test_next_steps_can_be_typed_as_printed(place: Path) -> None:
+    """They name the task's folder and the database where the command did."""
+    write_task(place / "my ops")
+    given = ["./my ops/double", "-", "--db", "other.db"]
+    first = kope("tell", *given, stdin=marked(8)).stdout.splitlines()[-1]
+    assert first == (
+        "Next: this is the best kernel now: kope best double -o double.asc --db other.db;"
+        " kope ask './my ops/double' --db other.db goes on from it"
+    )
+    ask = "kope ask './my ops/double' --db other.db"
+    again = kope("tell", *given, stdin=marked(8)).stdout.splitlines()[-1]
+    assert again == f"Next: the same source was judged before: {ask} goes on from the best one"
+    slower = kope("tell", *given, stdin=marked(9)).stdout.splitlines()[-1]
+    assert slower == f"Next: it does not beat the best kernel by 1%: {ask} goes on from the best one"
+    assert "kope report TASK --db other.db" in kope("report", "--db", "other.db").stdout
+
+
+def test_without_a_kernel_the_next_step_is_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    propose(monkeypatch, [marked(1, "fail=ub-overflow")])
+    done = kope("optimize", "double", "--iterations", "1")
+    assert done.stdout.splitlines()[-1] == "Next: kope report double shows what failed"
 
 
 def test_prompt_on_the_terminal_ends_with_how_to_answer() -> None:

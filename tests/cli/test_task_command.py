@@ -44,6 +44,7 @@ def test_a_new_task_is_checked_and_shown_as_it_stands() -> None:
     text = kope("task", "check", "./leaky_relu")
     assert "leaky_relu can be used: 6 cases, the reference ran in" in text
     assert "warning" not in text
+    assert "the search can derive a first kernel from the reference" in text
     assert "the reference ran before, its outputs are cached" in kope("task", "check", "leaky_relu")
     checked = document("task_check", ["task", "check", "leaky_relu"])
     assert [case["null_candidates"] for case in checked["cases"]] == [[]] * 6

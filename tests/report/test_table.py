@@ -10,7 +10,7 @@ from rich.console import Console
 from kope.loop import Standing, Stop, TaskResult
 from kope.model import Diagnostic, Outcome, Stage, TimeKind, Verdict
 from kope.report.document import time_label
-from kope.report.overview import best_of, by_task, case_count, of_session
+from kope.report.overview import best_of, by_task, of_session, tasks_table
 from kope.report.progress import Lines
 from kope.report.summary import best_line, next_line
 from kope.report.table import attempt_line, attempts_table, cells, duration
@@ -85,9 +85,12 @@ def test_last_lines_say_what_is_best_and_what_to_run_next() -> None:
         " cases; times modelled (twin:910b2:1)"
     )
     nothing = TaskResult(samples.task(), Standing(), Stop.CONVERGED)
-    assert "no kernel yet is right on all cases; kope report scale_norm" in best_line(nothing)
-    assert next_line(["a"], " --db x.db") == "Next: kope best a -o a.asc --db x.db; kope report --db x.db"
-    assert next_line(["a", "b"], "").startswith("Next: kope best TASK -o TASK.asc")
+    assert best_line(nothing) == "scale_norm: no kernel yet is right on all cases"
+    best, report = "kope best scale_norm -o scale_norm.asc --db x.db", "kope report scale_norm --db x.db"
+    assert next_line([result], " --db x.db") == f"Next: {best}; kope report --db x.db"
+    assert next_line([nothing], " --db x.db") == f"Next: {report} shows what failed"
+    assert next_line([result, nothing], " --db x.db") == f"Next: {best}; {report} shows what failed"
+    assert next_line([result, result], "") == "Next: kope best TASK -o TASK.asc; kope report"
 
 
 def test_attempts_group_by_task_definition_and_session() -> None:
@@ -96,7 +99,7 @@ def test_attempts_group_by_task_definition_and_session() -> None:
     assert best_of([first, second]) == first
     assert of_session([first, second], None) == (first, second)
     assert of_session([first], "other") == ()
-    assert case_count([first]) == 2
+    assert "0/20" in printed(tasks_table([samples.attempt(1, samples.compile_failure())], {first.task_digest: 20}))
     assert best_of([samples.attempt(1, samples.compile_failure())]) is None
 
 
