@@ -163,9 +163,7 @@ def proposer(
     if plan.proposer == "llm":
         return configured.llm_proposer(settings, model=plan.model, spending=spending, log=log, on_text=on_text)
     if plan.proposer == "command":
-        return configured.command_proposer(
-            settings, command=plan.command, model=plan.model, spending=spending, log=log
-        )
+        return configured.command_proposer(settings, command=plan.command, model=plan.model, spending=spending, log=log)
     raise ConfigError(f"no proposer {plan.proposer!r}; choose one of {', '.join(PROPOSERS)}")
 
 
