@@ -1,54 +1,53 @@
-"""`kope db`: the experience database as a file: what it holds, whether it is whole."""
+"""`kope db`: what the experience database holds, and whether it is whole."""
 
 from __future__ import annotations
 
 import typer
 
 from kope.cli import options
-from kope.cli.output import print_json, print_rich, say
+from kope.cli.output import print_json, print_rich, print_table, say
 
-app = typer.Typer(help="Look at the experience database.", no_args_is_help=True)
+group = typer.Typer(help="The experience database: what it holds, whether it is whole.", no_args_is_help=True)
 
 
-def register(parent: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     """Add the commands."""
-    parent.add_typer(app, name="db")
+    app.add_typer(group, name="db")
 
 
-@app.command("info", epilog="Example: kope db info --db team.db")
+@group.command("info", epilog="Example: kope db info --db kope.db")
 def info(db: options.DbOption = None, json: options.JsonOption = False) -> None:
-    """Show what a database holds: attempts by task and hardware, embedders, versions."""
+    """Show what is in the database: versions, counts, tasks, sessions, embedders."""
     from kope import config
-    from kope.report.memory import info_document, info_lines, info_table
-    from kope.wiring import open_existing
+    from kope.memory import Store
+    from kope.report import experience
 
-    with open_existing(config.load({"db": db})) as store:
+    with Store.open(config.load({"db": db}).db, create=False) as store:
         found = store.info()
     if json:
-        print_json(info_document(found))
+        print_json(experience.info_document(found))
         return
-    for line in info_lines(found):
+    for line in experience.info_lines(found):
         say(line)
     if found.tasks:
-        print_rich(info_table(found))
+        print_rich(experience.info_table(found))
 
 
-@app.command("check", epilog="Example: kope db check --db team.db")
+@group.command("check", epilog="Example: kope db check --db kope.db")
 def check(db: options.DbOption = None, json: options.JsonOption = False) -> None:
-    """Check a database: pages, links, every content id, scores, vectors, the full-text index. Exit 1 when not clean."""
+    """Check pages, links, content ids, the graph and what is derived from it. Exits with 1 when anything is wrong."""
     from kope import config
-    from kope.report.memory import problems_document
-    from kope.wiring import open_existing
+    from kope.memory import Store
+    from kope.report import experience
 
-    with open_existing(config.load({"db": db})) as store:
-        path, problems = str(store.path), store.check()
+    with Store.open(config.load({"db": db}).db, create=False) as store:
+        problems = store.check()
+        attempts = store.info().counts["attempts"] if not problems else 0
     if json:
-        print_json(problems_document(path, problems))
-    for problem in () if json else problems:
-        say(f"{problem.kind}: {problem.message}")
-    if problems:
-        if not json:
-            say(f"{path}: {len(problems)} problems; restore a copy, or start a new database with --db")
-        raise typer.Exit(1)
-    if not json:
-        say(f"{path}: clean")
+        print_json(experience.check_document(str(store.path), problems))
+    elif problems:
+        print_table("problems", ("kind", "what is wrong"), [(each.kind, each.message) for each in problems])
+        say(f"{store.path}: {len(problems)} problems; keep a copy of the file and go on with another one (--db)")
+    else:
+        say(f"{store.path}: {attempts} attempts, nothing wrong")
+    raise typer.Exit(1 if problems else 0)

@@ -1,77 +1,76 @@
-"""`kope recall`: what memory would bring for a question or a task, with the reason for each item."""
+"""`kope recall`: what memory would answer, and why."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kope.cli import options
-from kope.cli.output import print_json, say
-from kope.cli.setup import the_task
+from kope.cli.output import print_json, print_rich, say
 
 if TYPE_CHECKING:
     from kope.config import Settings
-    from kope.memory import RecallQuery, Store
+    from kope.memory import RecallQuery
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("recall", epilog='Example: kope recall "row reduction bound by mte2"')(recall)
+    app.command("recall", epilog="Example: kope recall 'ub-overflow in a reduction' --task rms_norm")(recall)
 
 
 def recall(
-    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="What to look for, in words.")] = "",
-    task: Annotated[str | None, typer.Option("--task", help="What would be recalled for this task now.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Items at most.")] = 8,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for: words, a message, code.")] = "",
+    task: Annotated[str | None, typer.Option("--task", help="For this operator: a folder, or a name.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many experiences.")] = 8,
+    hardware: Annotated[
+        str | None, typer.Option(help="Where times count as speed; default: the chip and parameter set tried last.")
+    ] = None,
+    move: Annotated[list[str] | None, typer.Option(help="Only experiences of this move; may be repeated.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="Only these: effective, partial, ineffective, negative.")
+    ] = None,
+    tree: Annotated[bool, typer.Option("--tree", help="Show parent -> move -> outcome, as prompts do.")] = False,
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show what would be recalled: experiences with their lineage, and why each was chosen."""
+    """Show which experiences would be recalled, best first, each with the reason it was chosen."""
+    if not text and task is None:
+        raise typer.BadParameter("give TEXT, or --task TASK, or both")
     from kope import config
-    from kope.report.memory import recall_document, recall_text
-    from kope.wiring import open_existing
+    from kope.context.lineage import Forest
+    from kope.memory import Filters, Store
+    from kope.memory.embedding import find_embedder
+    from kope.memory.graph import LABELS
+    from kope.report import experience
 
-    if bool(text.strip()) == bool(task):
-        raise typer.BadParameter("give either TEXT or --task TASK")
+    unknown = sorted(set(label or ()) - set(LABELS))
+    if unknown:
+        raise typer.BadParameter(f"no label {unknown[0]!r}; the labels are {', '.join(LABELS)}")
     settings = config.load({"db": db})
-    with open_existing(settings) as store:
-        found = store.recall(_query(settings, store, text, task, limit))
+    query = _query(settings, text, task, limit)
+    with Store.open(settings.db, embedder=find_embedder(), create=False) as store:
+        here = hardware if hardware is not None else store.hardware_tried_last()
+        filters = Filters(moves=tuple(move or ()), labels=tuple(label or ()))
+        found = store.recall(query.asking(here, filters))
     if json:
-        print_json(recall_document(found))
+        print_json(experience.recall_document(found, query.asking(here, filters)))
         return
-    typer.echo(recall_text(found) if found.items else "nothing fits; kope db info shows what there is")
-    if found.degraded:
-        say(f"degraded: {found.degraded}")
+    for note in (*store.notes, f"recalled with less than everything: {found.degraded}" if found.degraded else ""):
+        if note:
+            say(note, to_stderr=True)
+    if not found.items:
+        say(f"nothing in {settings.db} fits")
+    elif tree:
+        say(Forest.of(found).draw([item.experience.id for item in found.items]))
+    else:
+        print_rich(experience.recall_table(found))
 
 
-def _query(settings: Settings, store: Store, text: str, task: str | None, limit: int) -> RecallQuery:
-    from kope.loop import Standing
+def _query(settings: Settings, text: str, task: str | None, limit: int) -> RecallQuery:
+    from kope.cli.setup import the_task
     from kope.memory import RecallQuery
-    from kope.model import Recall, State
-    from kope.propose.search import bound_by
 
     if task is None:
         return RecallQuery(text=text, limit=limit, moves=False)
-    found = the_task(settings, task)
-    attempts = store.attempts(task_digest=found.digest)
-    standing = Standing()
-    for attempt in attempts:
-        standing = standing.after(attempt)
-    if not attempts:
-        return RecallQuery(text=found.text, tags=found.tags, task_name=found.name, limit=limit, moves=False)
-    newest = attempts[-1]
-    state = State(
-        found,
-        newest.fingerprint,
-        0,
-        len(attempts) + 1,
-        standing.incumbent,
-        standing.baseline,
-        newest,
-        attempts,
-        Recall(),
-    )
-    query = RecallQuery.for_state(state, bottleneck=bound_by(standing.incumbent), limit=limit)
-    return replace(query, moves=False)
+    return RecallQuery.for_task(the_task(settings, task), text=text, limit=limit)

@@ -1,8 +1,9 @@
 """Find the experiences that fit a state: by structure, words, meaning and outcome, fused by reciprocal rank.
 
-Each way of looking gives a ranking; an experience's score is the sum over rankings of 1 / (60 + rank), so that no
-weights need tuning and a missing way (no embedder) only means one ranking less. What a session may see is scope's
-business.
+Each way of looking gives a ranking; an experience's score is the sum over rankings of 1 / (60 + rank), so that a
+missing way (no embedder) only means one ranking less. Two count half: the move's vector, since it answers the same
+question as the node's, and the outcome, which says what an experience is worth, not whether it fits. What a session may
+see is scope's business.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ RANK_OFFSET = 60
 _POOL = 100
 """How deep each ranking is read."""
 _FAILED = Verdict.FAILED.value
+_HALF = frozenset({"move", "outcome"})
+_LEAST_COSINE = 0.2
+"""Below it texts are unrelated, and their order is noise."""
 _SAME_MOVE = 2
 """Items of one task, move and outcome, before others go first."""
 
@@ -104,7 +108,11 @@ def _rank(
     _add(ranked, "words", _by_words(connection, image, visible, query, ranked))
     if vector is not None:
         for way, table in (("meaning", "nodes"), ("move", "edges")):
-            near = [hit for hit in image.vectors[table].nearest(vector, embedder_name, allowed, _POOL) if hit[1] > 0.0]
+            near = [
+                hit
+                for hit in image.vectors[table].nearest(vector, embedder_name, allowed, _POOL)
+                if hit[1] >= _LEAST_COSINE
+            ]
             _add(ranked, way, [name for name, _ in near if name in visible])
             for name, cosine in near:
                 if name in visible:
@@ -113,7 +121,9 @@ def _rank(
         if missing:
             ranked.degraded.append(f"{missing} of {len(image.by_id)} experiences have no vector of {embedder_name}")
     by_outcome = sorted(ranked.found, key=lambda name: outcome_key(visible[name], query.hardware))
-    _add(ranked, "outcome", by_outcome)
+    # Failures among themselves: what must not be repeated is worth as much as what works.
+    _add(ranked, "outcome", [name for name in by_outcome if not is_failure(visible[name])])
+    _add(ranked, "outcome", [name for name in by_outcome if is_failure(visible[name])])
     ranked.order = sorted(ranked.found, key=lambda name: (-ranked.found[name].score, visible[name].seq))
     return ranked
 
@@ -122,7 +132,7 @@ def _add(ranked: Ranked, way: str, names: Iterable[str]) -> None:
     for rank, name in enumerate(names, start=1):
         found = ranked.found.setdefault(name, Found())
         found.ranks[way] = rank
-        found.score += 1.0 / (RANK_OFFSET + rank)
+        found.score += (0.5 if way in _HALF else 1.0) / (RANK_OFFSET + rank)
 
 
 def by_structure(view: View, tags: Mapping[str, Sequence[str]], query: RecallQuery) -> list[str]:

@@ -36,6 +36,7 @@ _ORIGIN = "SELECT value FROM meta WHERE key = 'origin'"
 _TASK = "SELECT 1 FROM tasks WHERE digest = ?"
 _NEW_TASK = "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING"
 _CASE_COUNTS = "SELECT digest, json_array_length(definition, '$.cases') FROM tasks"
+_HARDWARE = "SELECT hardware FROM attempts ORDER BY seq DESC LIMIT 1"
 _PROMPT_TEXT = "SELECT text FROM prompts WHERE id = ?"
 _EVERYTHING = Scope()
 _VECTORS_KEPT = 256
@@ -225,6 +226,11 @@ class Store:
         """
         with self._database.reading() as connection:
             return attempts.best(connection, task, hardware)
+
+    def hardware_tried_last(self) -> str:
+        """Return where the newest attempt ran, "" when there is none."""
+        row = self._database.row(_HARDWARE)
+        return str(row[0]) if row is not None else ""
 
     def prompt(self, prompt_id: str) -> str:
         """Return the text of a prompt. Raises NotFound."""

@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """In a file when the test asks for its path as well, else in memory, which spares hundreds of fsyncs."""
     place = request.getfixturevalue("path") if "path" in request.fixturenames else Path(":memory:")
-    with Store.open(place, embedder=HashEmbedder()) as opened:
+    with Store.open(place, embedder=HashEmbedder(512)) as opened:
         yield opened
 
 
