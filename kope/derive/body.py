@@ -31,7 +31,7 @@ class Scalars:
     def _name(self, scalar: Scalar) -> str:
         if scalar not in self.fields:
             plain = scalar.name if scalar.op == "attr" else f"scalar{len(self.fields)}"
-            taken = plain in self.fields.values() or plain in ("total", "perCore", "rows", "columns", "stride")
+            taken = plain in self.fields.values() or plain in ("total", "perCore", "rows", "columns", "stride", "piece")
             self.fields[scalar] = f"{plain}Value" if taken else plain
         return self.fields[scalar]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kope.derive.emit import Plan, Tensor, plan_kernel, rounds, uses_byte, whole_section
+from kope.derive.emit import Plan, plan_kernel, rounds, uses_byte, whole_section
 from kope.derive.emit_rows import accumulator, long_body, plan_rows, row_slots, rows_body, work_elements
 from kope.derive.graph import Graph
 from kope.derive.registers import allocate
@@ -48,13 +48,8 @@ def _queues(plan: Plan, combination: tuple[str, ...]) -> int:
     for tensor in plan.tensors:
         elements = row_slots(plan.schedule.rows) if tensor.space == "row" else plan.schedule.tile
         size = plan.storage.size_bytes(tensor.dtype, combination)
-        total += _depth(plan, tensor) * _round(elements * size)
+        total += plan.schedule.buffers * _round(elements * size)
     return total
-
-
-def _depth(plan: Plan, tensor: Tensor) -> int:
-    stays = tensor.input and tensor.space == "col" and plan.schedule.columns == "resident"
-    return 1 if stays else plan.schedule.buffers
 
 
 def _flat(plan: Plan, combination: tuple[str, ...]) -> int:

@@ -152,7 +152,6 @@ def rows_context(plan: Plan) -> dict[str, Any]:
         "resident": rows.resident,
         "resident_slot": {t.name: rows.wides - len(rows.resident) + k for k, t in enumerate(rows.resident)},
         "is_resident": {t.name: t.name in resident for t in plan.tensors},
-        "depth": {t.name: "1" if t.name in resident else "kBuffers" for t in plan.tensors},
         "row_registers": [name for name in rows.row_names.values() if name not in rows.row_masks],
         "row_masks": rows.row_masks,
         "accumulators": rows.accumulators,
@@ -170,6 +169,7 @@ _FIELDS = [
     {"type": "uint32_t", "name": "stride", "text": "elements from one row to the next inside a tile"},
     {"type": "uint64_t", "name": "rowsPerCore", "text": "rows of one core"},
     {"type": "uint32_t", "name": "rowsPerTile", "text": "rows of one tile, 0 when a row is longer than a tile"},
+    {"type": "uint32_t", "name": "piece", "text": "columns of one piece of such a row"},
 ]
 
 
@@ -289,8 +289,8 @@ def _visit(rows: RowPlan, part: Section, allocation: Allocation, visit: int, lev
     elif read:
         lines.append("WaitForVector();")
         lines += [f"const float {rows.row_names[at]}Value{visit} = {rows.row_names[at]}.GetValue(0);" for at in read]
-    lines.append("for (uint32_t column = 0; column < columns; column += kLongest) {")
-    lines.append("    const uint32_t count = columns - column < kLongest ? columns - column : kLongest;")
+    lines.append("for (uint32_t column = 0; column < columns; column += tiling.piece) {")
+    lines.append("    const uint32_t count = columns - column < tiling.piece ? columns - column : tiling.piece;")
     piece = _piece(rows, part, allocation, visit, blocks)
     if any("whole)" in line for line in piece):
         lines.append("    const uint32_t whole = WholeRepeats(count);")
