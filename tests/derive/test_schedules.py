@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from kope.derive import capture_graph, emit, first_schedule
 from kope.derive.budget import UB_BYTES, ub_bytes
 from kope.derive.emit import Plan, plan_kernel, whole_section
-from kope.derive.emit_rows import plan_rows
 from kope.derive.graph import Graph
 from kope.derive.interpret import run
 from kope.derive.moves import BY_NAME, MOVES
 from kope.derive.registers import allocate
+from kope.derive.row_plan import plan_rows
 from kope.derive.schedule import Schedule
 from kope.derive.trace import case_sizes
 from kope.model import Task
