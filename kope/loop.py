@@ -206,7 +206,7 @@ def _outcome(state: State, proposal: Proposal, candidate: Candidate | None, part
     An earlier outcome that stopped at the small cases is not enough once its times would make it the incumbent.
     """
     if candidate is None:
-        return nothing_proposed(proposal), False
+        return nothing_proposed(state.task, proposal), False
 
     def promote(times_us: Mapping[str, float]) -> bool:
         return is_better(times_us, _times(state.incumbent))
@@ -310,8 +310,9 @@ def _times(attempt: Attempt | None) -> dict[str, float] | None:
     return attempt.outcome.times_us if attempt is not None else None
 
 
-def nothing_proposed(proposal: Proposal) -> Outcome:
+def nothing_proposed(task: Task, proposal: Proposal) -> Outcome:
     """Return the outcome of a proposal without a source: it failed at stage propose, for the proposer's reason."""
     message = proposal.reason or "the proposer gave no source"
-    found = Diagnostic("no-candidate", message, remedy="answer with one complete source file")
+    remedy = f"one complete source file is needed; where the proposer has none: kope ask {task.name}"
+    found = Diagnostic("no-candidate", message, remedy=remedy)
     return Outcome(Stage.PROPOSE, Verdict.FAILED, diagnostics=(found,))

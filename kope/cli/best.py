@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -44,7 +45,7 @@ def best(
         label = time_label(attempt.outcome.time_kind, attempt.fingerprint.hardware)
         time = duration(typical_us(attempt.outcome))
         say(f"{output}: {attempt.task_name}, attempt {attempt.iteration} ({attempt.proposal.move}), {time} {label}")
-        say(f"Next: kope eval {task} {output}")
+        say(f"Next: kope eval {shlex.quote(task)} {shlex.quote(str(output))}")
 
 
 def write(path: Path, text: str) -> None:

@@ -84,7 +84,8 @@ def optimize(
     if json:
         print_json(finished.document())
     else:
-        _print(finished, settings)
+        words = {task.name: shlex.quote(word) for task, word in zip(found, dict.fromkeys(tasks), strict=True)}
+        _print(finished, words, settings)
 
 
 def _run(tasks: list[Task], plan: Plan, limits: Limits, settings: Settings, *, quiet: bool) -> Finished:
@@ -114,7 +115,7 @@ def _run(tasks: list[Task], plan: Plan, limits: Limits, settings: Settings, *, q
     return Finished(opened.session, opened.parts.fingerprint, plan.key(), tuple(results))
 
 
-def _print(finished: Finished, settings: Settings) -> None:
+def _print(finished: Finished, words: dict[str, str], settings: Settings) -> None:
     from kope.report.summary import best_line, next_line
     from kope.report.table import attempts_table
 
@@ -122,7 +123,7 @@ def _print(finished: Finished, settings: Settings) -> None:
         if result.standing.history:
             print_rich(attempts_table(result.task.name, len(result.task.cases), result.standing.history))
         say(best_line(result))
-    say(next_line(finished.results, db_words(settings)))
+    say(next_line(finished.results, words, db_words(settings)))
 
 
 def _to_go_on() -> str:

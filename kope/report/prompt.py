@@ -70,6 +70,6 @@ def next_step(attempt: Attempt, task: str, db_words: str) -> str:
         kinds = ", ".join(dict.fromkeys(found.kind for found in outcome.diagnostics if found.severity == "error"))
         return f"repair {kinds or outcome.stage.value}: {ask} gives the prompt for it"
     if attempt.promoted:
-        return f"this is the best kernel now: kope best {name} -o {name}.asc{db_words}; {ask} goes on from it"
+        return f"this is the best kernel now: kope best {task} -o {name}.asc{db_words}; {ask} goes on from it"
     seen = "the same source was judged before" if attempt.repeated else "it does not beat the best kernel by 1%"
     return f"{seen}: {ask} goes on from the best one"

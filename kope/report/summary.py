@@ -65,12 +65,12 @@ def best_line(result: TaskResult) -> str:
     )
 
 
-def next_line(results: Sequence[TaskResult], db_words: str) -> str:
-    """Return the last line of a finished run: what to run next."""
+def next_line(results: Sequence[TaskResult], words: Mapping[str, str], db_words: str) -> str:
+    """Return the last line of a finished run: what to run next. words: what names a task on a command line, by name."""
     solved = [result.task.name for result in results if result.standing.incumbent is not None]
     failed = [result.task.name for result in results if result.standing.incumbent is None]
     steps = [f"kope report {name}{db_words} shows what failed" for name in failed]
     if solved:
         name = solved[0] if len(solved) == 1 else "TASK"
-        steps = [f"kope best {name} -o {name}.asc{db_words}", *(steps or [f"kope report{db_words}"])]
+        steps = [f"kope best {words.get(name, name)} -o {name}.asc{db_words}", *(steps or [f"kope report{db_words}"])]
     return f"Next: {'; '.join(steps)}"

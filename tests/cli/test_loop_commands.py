@@ -213,7 +213,7 @@ def test_next_steps_can_be_typed_as_printed(place: Path) -> None:
     given = ["./my ops/double", "-", "--db", "other.db"]
     first = kope("tell", *given, stdin=marked(8)).stdout.splitlines()[-1]
     assert first == (
-        "Next: this is the best kernel now: kope best double -o double.asc --db other.db;"
+        "Next: this is the best kernel now: kope best './my ops/double' -o double.asc --db other.db;"
         " kope ask './my ops/double' --db other.db goes on from it"
     )
     ask = "kope ask './my ops/double' --db other.db"
@@ -221,6 +221,10 @@ def test_next_steps_can_be_typed_as_printed(place: Path) -> None:
     assert again == f"Next: the same source was judged before: {ask} goes on from the best one"
     slower = kope("tell", *given, stdin=marked(9)).stdout.splitlines()[-1]
     assert slower == f"Next: it does not beat the best kernel by 1%: {ask} goes on from the best one"
+    best = kope("best", "./my ops/double", "-o", "a b.asc", "--db", "other.db").stdout.splitlines()[-1]
+    assert best == "Next: kope eval './my ops/double' 'a b.asc'"
+    done = kope("optimize", "./my ops/double", "-n", "1", "--db", "other.db").stdout.splitlines()[-1]
+    assert done.startswith("Next: kope best './my ops/double' -o double.asc --db other.db; ")
     assert "kope report TASK --db other.db" in kope("report", "--db", "other.db").stdout
 
 

@@ -87,10 +87,10 @@ def test_last_lines_say_what_is_best_and_what_to_run_next() -> None:
     nothing = TaskResult(samples.task(), Standing(), Stop.CONVERGED)
     assert best_line(nothing) == "scale_norm: no kernel yet is right on all cases"
     best, report = "kope best scale_norm -o scale_norm.asc --db x.db", "kope report scale_norm --db x.db"
-    assert next_line([result], " --db x.db") == f"Next: {best}; kope report --db x.db"
-    assert next_line([nothing], " --db x.db") == f"Next: {report} shows what failed"
-    assert next_line([result, nothing], " --db x.db") == f"Next: {best}; {report} shows what failed"
-    assert next_line([result, result], "") == "Next: kope best TASK -o TASK.asc; kope report"
+    assert next_line([result], {}, " --db x.db") == f"Next: {best}; kope report --db x.db"
+    assert next_line([nothing], {}, " --db x.db") == f"Next: {report} shows what failed"
+    assert next_line([result, nothing], {}, " --db x.db") == f"Next: {best}; {report} shows what failed"
+    assert next_line([result, result], {}, "") == "Next: kope best TASK -o TASK.asc; kope report"
 
 
 def test_attempts_group_by_task_definition_and_session() -> None:
