@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +11,8 @@ from kope.cli import options
 from kope.cli.output import print_json, print_rich, say
 
 if TYPE_CHECKING:
-    from kope.config import Settings
-    from kope.memory import RecallQuery
+    from kope.memory import RecallQuery, Store
+    from kope.model import Task
 
 
 def register(app: typer.Typer) -> None:
@@ -38,8 +39,9 @@ def recall(
     if not text and task is None:
         raise typer.BadParameter("give TEXT, or --task TASK, or both")
     from kope import config
+    from kope.cli.setup import the_task
     from kope.context.lineage import Forest
-    from kope.memory import Filters, Store
+    from kope.memory import Filters, RecallQuery, Store
     from kope.memory.embedding import find_embedder
     from kope.memory.graph import LABELS
     from kope.report import experience
@@ -48,29 +50,37 @@ def recall(
     if unknown:
         raise typer.BadParameter(f"no label {unknown[0]!r}; the labels are {', '.join(LABELS)}")
     settings = config.load({"db": db})
-    query = _query(settings, text, task, limit)
+    filters = Filters(moves=tuple(move or ()), labels=tuple(label or ()))
     with Store.open(settings.db, embedder=find_embedder(), create=False) as store:
         here = hardware if hardware is not None else store.hardware_tried_last()
-        filters = Filters(moves=tuple(move or ()), labels=tuple(label or ()))
-        found = store.recall(query.asking(here, filters))
+        query = RecallQuery(text=text) if task is None else _task_query(store, the_task(settings, task), text, here)
+        query = replace(query, hardware=here, filters=filters, limit=limit, moves=False)
+        found = store.recall(query)
     if json:
-        print_json(experience.recall_document(found, query.asking(here, filters)))
+        print_json(experience.recall_document(found, query))
         return
     for note in (*store.notes, f"recalled with less than everything: {found.degraded}" if found.degraded else ""):
         if note:
             say(note, to_stderr=True)
     if not found.items:
-        say(f"nothing in {settings.db} fits")
+        say(f"nothing in {settings.db} fits; kope db info shows what there is")
     elif tree:
         say(Forest.of(found).draw([item.experience.id for item in found.items]))
     else:
         print_rich(experience.recall_table(found))
 
 
-def _query(settings: Settings, text: str, task: str | None, limit: int) -> RecallQuery:
-    from kope.cli.setup import the_task
+def _task_query(store: Store, task: Task, text: str, hardware: str) -> RecallQuery:
+    """Return what a session on the task would ask now, going on from the best kernel; `text` comes first."""
     from kope.memory import RecallQuery
+    from kope.model import Recall, State
+    from kope.propose.search import bound_by
 
-    if task is None:
-        return RecallQuery(text=text, limit=limit, moves=False)
-    return RecallQuery.for_task(the_task(settings, task), text=text, limit=limit)
+    history = store.attempts(task_digest=task.digest)
+    if not history:
+        return RecallQuery.for_task(task, text=text)
+    best = store.incumbent(task.digest, hardware)
+    baseline, newest = store.baseline(task.digest, hardware), history[-1]
+    state = State(task, newest.fingerprint, 0, len(history) + 1, best, baseline, newest, history, Recall())
+    query = RecallQuery.for_state(state, bottleneck=bound_by(best))
+    return replace(query, text=f"{text} {query.text}".strip())

@@ -5,7 +5,7 @@ Plain data; answering is recall's business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -103,20 +103,11 @@ class RecallQuery:
         )
 
     @classmethod
-    def for_task(cls, task: Task, *, text: str = "", limit: int = 8) -> RecallQuery:
-        """Return the query of a task nobody has worked on yet: its operator in words, after what else is asked.
-
-        Without evidence on moves.
-        """
+    def for_task(cls, task: Task, *, text: str = "") -> RecallQuery:
+        """Return the query of a task nobody has worked on yet: its operator in words, after what else is asked."""
         return cls(
             text=" ".join((text, task.text.strip(), *task.tags)).strip(),
             task_name=task.name,
             task_digest=task.digest,
             tags=task.tags,
-            limit=limit,
-            moves=False,
         )
-
-    def asking(self, hardware: str, filters: Filters) -> RecallQuery:
-        """Return the query for some hardware, with exact conditions."""
-        return replace(self, hardware=hardware, filters=filters)

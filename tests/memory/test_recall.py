@@ -179,7 +179,7 @@ def test_operators_with_shared_tags_come_first_without_a_word_in_common() -> Non
         store.record(attempt_of(session_id, 1, works(), task=task_of("layer_norm"), traits=()))
         store.record(attempt_of(session_id, 1, works(), task=task_of("exp"), traits=()))
         wanted = replace(task_of("group_norm", ("normalization", "rows")), text="zzz")
-        recall = store.recall(RecallQuery.for_task(wanted).asking(HERE, Filters()))
+        recall = store.recall(replace(RecallQuery.for_task(wanted), hardware=HERE))
     assert ids(recall) == [f"{session_id}-layer_norm-1"]
     assert recall.items[0].reason.startswith("also normalization; ")
 
