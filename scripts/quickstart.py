@@ -112,14 +112,15 @@ def say_used(attempts: Sequence[Attempt], settings: Settings) -> None:
             counts[used] = counts.get(used, 0) + 1
     own = {attempt.session_id for attempt in attempts}
     with wiring.open_existing(settings) as store:
-        lines = []
+        found: dict[str, list[int]] = {}
         for experience_id, times in counts.items():
             node = store.experience(experience_id)
             if node.attempt_id is None or store.attempt(node.attempt_id).session_id not in own:
-                lines.append(f"  {node.task_name}: {node.title} ({times} attempts)")
-    say(f"\nlayer_norm used {len(lines)} experiences of other runs:" if lines else "\nlayer_norm used no experience.")
-    for line in lines:
-        say(line)
+                found.setdefault(node.title, []).append(times)
+    total = sum(len(times) for times in found.values())
+    say(f"\nlayer_norm used {total} experiences of other runs:" if total else "\nlayer_norm used no experience.")
+    for title, used_times in found.items():
+        say(f"  {title}: {len(used_times)} experiences, used {sum(used_times)} times")
 
 
 def compare(with_memory: TaskResult, without: TaskResult) -> None:
