@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kope.derive.emit import Plan, plan_kernel, rounds, uses_byte, whole_section
 from kope.derive.emit_rows import work_elements
 from kope.derive.graph import Graph
+from kope.derive.kernel_plan import Plan, plan_kernel, rounds, uses_byte, whole_section
 from kope.derive.registers import allocate
 from kope.derive.row_bodies import long_body, rows_body
 from kope.derive.row_plan import accumulator, plan_rows, row_slots

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kope.derive.emit import Plan, Tensor, shared_context
+from kope.derive.host import shared_context
+from kope.derive.kernel_plan import Plan, Tensor
 from kope.derive.row_bodies import long_body, rows_body
 from kope.derive.row_plan import RowPlan, accumulator, plan_rows, row_slots
 from kope.derive.schedule import LANES

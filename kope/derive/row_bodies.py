@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kope.derive.body import Body
-from kope.derive.emit import Plan, compute_frame, local_names, queue_names
+from kope.derive.kernel_plan import Plan, compute_frame, local_names, queue_names
 from kope.derive.program import Program
 from kope.derive.registers import Allocation, Section
 from kope.derive.row_plan import REDUCTIONS, RowPlan, accumulator

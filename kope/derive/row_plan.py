@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from kope.derive.body import Scalars
-from kope.derive.emit import Plan, Tensor
+from kope.derive.kernel_plan import Plan, Tensor
 from kope.derive.program import Program
 from kope.derive.registers import Allocation, Section, allocate, section
 from kope.derive.schedule import LANES, MAX_ROWS, Schedule

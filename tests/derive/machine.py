@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kope.derive.emit import Plan
+from kope.derive.kernel_plan import Plan
 from kope.derive.program import Program, Step
 from kope.derive.registers import Allocation, Section
 

@@ -13,6 +13,7 @@ from kope.derive.moves import MOVES
 from kope.evaluate import CaseLibrary, ReferenceRunner, TaskEvaluator
 from kope.model import Candidate, Case, CaseInput, Outcome, Task, TensorSpec, Tolerance, Values, Verdict
 from kope.target.twin import TwinTarget
+from kope.task import load_task, new_task
 from tests.derive.operators import NAMES, shipped, small_task
 
 GAMBLES = ("native-half", "approximate-reciprocal", "call-reduction", "one-pass-variance")
@@ -47,6 +48,11 @@ def walked(task: Task, graph: Graph, seed: int) -> Schedule:
 @pytest.mark.parametrize("name", ["exp", "layer_norm", "dynamic_quant"])
 def test_the_first_kernel_is_right_on_every_case(name: str, evaluator: TaskEvaluator, tmp_path: Path) -> None:
     task = shipped(name)
+    assert_right(judged(evaluator, task, first_kernel(task)[2], tmp_path), task)
+
+
+def test_the_first_kernel_of_a_new_task_is_right_as_it_stands(evaluator: TaskEvaluator, tmp_path: Path) -> None:
+    task = load_task(new_task("leaky_relu", tmp_path))
     assert_right(judged(evaluator, task, first_kernel(task)[2], tmp_path), task)
 
 

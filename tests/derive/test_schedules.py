@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from kope.derive import capture_graph, emit, first_schedule
 from kope.derive.budget import UB_BYTES, ub_bytes
-from kope.derive.emit import Plan, plan_kernel, whole_section
 from kope.derive.graph import Graph
 from kope.derive.interpret import run
+from kope.derive.kernel_plan import Plan, plan_kernel, whole_section
 from kope.derive.moves import BY_NAME, MOVES
 from kope.derive.registers import allocate
 from kope.derive.row_plan import plan_rows
