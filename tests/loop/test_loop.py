@@ -80,7 +80,8 @@ def test_fast_but_wrong_is_a_failure_with_step_ratio_zero() -> None:
 def test_loop_goes_on_after_a_failure_and_a_mute_proposer() -> None:
     result = run([marked(1, "fail=ub-overflow"), None, marked(10)])
     assert [a.outcome.stage for a in result.standing.history] == [Stage.RUN, Stage.PROPOSE, Stage.PROFILE]
-    assert result.standing.history[1].outcome.diagnostics[0].message == "mute"
+    (finding,) = result.standing.history[1].outcome.diagnostics
+    assert finding.message == "mute" and f"kope ask {result.task.name}" in finding.remedy
     assert result.standing.baseline == result.standing.history[2]
 
 
