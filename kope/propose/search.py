@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from kope.derive import Graph, Schedule, capture_graph, emit, first_schedule
 from kope.derive.graph import traits
@@ -25,14 +27,25 @@ FIELDS = {move.name: move.fields for move in MOVES}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A kernel that could be tried next. expected: expected log gain, by which options are ranked."""
+    """A kernel that could be tried next."""
 
     move: str
     schedule: Schedule
     source: str
-    expected: float
     thought: str
     used: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A move before it is made. expected: expected log gain, by which promises are ranked.
+
+    keep: makes the kernel, which takes longer than all else here; None when the move does not apply or was tried.
+    """
+
+    move: str
+    expected: float
+    keep: Callable[[], Option | None]
 
 
 class SearchProposer:
@@ -52,14 +65,15 @@ class SearchProposer:
             parent, base = standing(state, graph)
             if parent is None and not state.history:
                 return self._draft(state, graph, base, words)
-            options = self._options(state, graph, words, parent, base)
+            promises = self._promises(state, graph, words, parent, base)
+            promises.sort(key=lambda made: (made.expected, tie_break(state.seed, made.move)), reverse=True)
+            chosen = next((option for promise in promises if (option := promise.keep()) is not None), None)
         except DeriveError as error:
             if state.history:
                 raise Converged from error
             return Proposal(None, "draft", reason=str(error))
-        if not options:
+        if chosen is None:
             raise Converged
-        chosen = max(options, key=lambda option: (option.expected, tie_break(state.seed, option.move)))
         return Proposal(
             chosen.source,
             chosen.move,
@@ -74,50 +88,63 @@ class SearchProposer:
         thought = "The kernel derived from the reference: float32 throughout, all cores, one tile at a time."
         return Proposal(emit(state.task, graph, base), "draft", thought, None, base.to_plan(), (), words)
 
-    def _options(
+    def _promises(
         self, state: State, graph: Graph, words: tuple[str, ...], parent: Attempt | None, base: Schedule
-    ) -> list[Option]:
+    ) -> list[Promise]:
         situation = learned.Situation(state.task.name, words, bound_by(parent), base.to_plan())
         observed = [*own_evidence(state, words), *foreign_evidence(state)]
         beliefs = learned.beliefs(ORDER, FIELDS, observed, situation)
         tried = {attempt.candidate.id for attempt in state.history if attempt.candidate is not None}
         tried.add(Candidate.of(emit(state.task, graph, base)).id)
-        options = [
-            option
+        singles = [
+            Promise(
+                move.name,
+                beliefs[move.name].expected_gain,
+                partial(single, state.task, graph, base, move, beliefs[move.name], tried),
+            )
             for move in MOVES
-            if (option := single(state.task, graph, base, move, beliefs[move.name], tried)) is not None
         ]
-        return options + self._transfers(state, graph, words, parent, base, beliefs, tried)
+        return singles + transfers(state, graph, words, parent, base, beliefs, tried)
 
-    def _transfers(
-        self,
-        state: State,
-        graph: Graph,
-        words: tuple[str, ...],
-        parent: Attempt | None,
-        base: Schedule,
-        beliefs: dict[str, learned.Belief],
-        tried: set[str],
-    ) -> list[Option]:
-        """Compound moves. Each that was tried here and gained nothing makes the next one less promising."""
-        helpful = {
-            name: belief.total_gain
-            for name, belief in beliefs.items()
-            if belief.total_gain > learned.NO_GAIN * belief.weight
-        }
-        reached = parent.speedup if parent is not None and parent.speedup else 1.0
-        disappointed = sum(a.proposal.move.startswith(PREFIX) and not a.promoted for a in state.history)
-        options = []
-        for path in paths(foreign_evidence(state), state.task, words):
-            schedule = transferred(state.task, graph, base, path, helpful)
-            if schedule is None:
-                continue
-            source = emit(state.task, graph, schedule)
-            if Candidate.of(source).id in tried:
-                continue
-            expected = path.alike * learned.log_gain(path.speedup / reached) * 0.5**disappointed
-            options.append(Option(PREFIX + path.task_name, schedule, source, expected, _why_transfer(path), path.used))
-        return options
+
+def transfers(
+    state: State,
+    graph: Graph,
+    words: tuple[str, ...],
+    parent: Attempt | None,
+    base: Schedule,
+    beliefs: dict[str, learned.Belief],
+    tried: set[str],
+) -> list[Promise]:
+    """Compound moves. Each that was tried here and gained nothing makes the next one less promising."""
+    helpful = {
+        name: belief.total_gain
+        for name, belief in beliefs.items()
+        if belief.total_gain > learned.NO_GAIN * belief.weight
+    }
+    reached = parent.speedup if parent is not None and parent.speedup else 1.0
+    disappointed = sum(a.proposal.move.startswith(PREFIX) and not a.promoted for a in state.history)
+    return [
+        Promise(
+            PREFIX + path.task_name,
+            path.alike * learned.log_gain(path.speedup / reached) * 0.5**disappointed,
+            partial(compound, state.task, graph, base, path, helpful, tried),
+        )
+        for path in paths(foreign_evidence(state), state.task, words)
+    ]
+
+
+def compound(
+    task: Task, graph: Graph, base: Schedule, path: Path, helpful: dict[str, float], tried: set[str]
+) -> Option | None:
+    """The option of one compound move, None when nothing is left of it or it was tried."""
+    schedule = transferred(task, graph, base, path, helpful)
+    if schedule is None:
+        return None
+    source = emit(task, graph, schedule)
+    if Candidate.of(source).id in tried:
+        return None
+    return Option(PREFIX + path.task_name, schedule, source, _why_transfer(path), path.used)
 
 
 def standing(state: State, graph: Graph) -> tuple[Attempt | None, Schedule]:
@@ -148,7 +175,7 @@ def single(
     told = learned.sentence(belief)
     thought = f"{move.name}: {move.why}." + (f" It {told}." if told else "")
     used = tuple(item.experience_id for item in belief.deciding() if item.experience_id)
-    return Option(move.name, schedule, source, belief.expected_gain, thought, used)
+    return Option(move.name, schedule, source, thought, used)
 
 
 def own_evidence(state: State, words: tuple[str, ...]) -> list[MoveEvidence]:
