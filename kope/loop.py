@@ -158,8 +158,10 @@ def iterate(task: Task, standing: Standing, parts: Parts, watcher: Watcher) -> A
 def try_proposal(state: State, proposal: Proposal, parts: Parts, *, parent: Attempt | None = None) -> Attempt:
     """Judge a proposal and say what its outcome means; nothing is recorded.
 
-    parent: the attempt it starts from, for one that the state does not hold.
+    parent: the attempt it starts from, for one that the state does not hold. Where the proposer names no traits, the
+    task's tags stand for them, so that experience is found by them whoever wrote the candidate.
     """
+    proposal = replace(proposal, traits=proposal.traits or state.task.tags)
     candidate = Candidate.of(proposal.source) if proposal.source is not None else None
     outcome, repeated = _outcome(state, proposal, candidate, parts)
     parent = parent or _parent(state, proposal.parent_id)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from kope import wiring
 from kope.cli import app
-from kope.memory import embedding
+from kope.memory import RecallQuery, Store, embedding
 from kope.propose.replay import ReplayProposer
 from tests.documents import parsed
 from tests.replay_task import marked, replay_target, write_task
@@ -205,6 +205,15 @@ def test_answer_may_be_the_reply_of_a_model(place: Path) -> None:
     assert refused("tell", "double", "-", stdin="I cannot.\n```text\nno\n```\n").startswith(
         "Error: no candidate in the answer: "
     )
+
+
+def test_told_attempt_is_recalled_by_the_tags_of_its_task(place: Path) -> None:
+    definition = place / "tasks" / "double" / "task.toml"
+    definition.write_text('tags = ["pointwise"]\n' + definition.read_text())
+    told = parsed(kope("tell", "double", "-", "--json", stdin=marked(8)).stdout, "tell")["attempt"]
+    with Store.open(place / "kope.db") as store:
+        assert store.attempt(told["id"]).proposal.traits == ("pointwise",)
+        assert [item.experience.attempt_id for item in store.recall(RecallQuery("pointwise")).items] == [told["id"]]
 
 
 def test_next_steps_can_be_typed_as_printed(place: Path) -> None:
