@@ -42,7 +42,8 @@ class Parent:
 class Learned:
     """A node, the edge that led to it, and the journal entry.
 
-    edge_text: "" for a root. words: the columns of the full-text index (text, move, code, diagnostics).
+    works: verified right; ok: not refused. edge_text: "" for a root.
+    words: the columns of the full-text index (text, move, code, diagnostics).
     """
 
     node_id: str
@@ -52,14 +53,18 @@ class Learned:
     label: str
     confidence: float
     works: bool
+    ok: bool
     edge_text: str
     journal: str
     words: tuple[str, str, str, str]
 
     @property
     def node_meaning(self) -> str:
-        """The text whose vector finds this node."""
-        return f"{self.title}. {self.decision}\n{self.lesson}"
+        """The text whose vector finds this node: what was done and why, and what it failed with.
+
+        Not what a success came to: those sentences are all alike and would draw all vectors together.
+        """
+        return self.decision if self.ok else f"{self.decision}\n{self.lesson}"
 
 
 def node_id_of(attempt_id: str) -> str:
@@ -82,9 +87,8 @@ def learn(attempt: Attempt, parent: Parent | None, *, bottleneck: str) -> Learne
     changed = _changed_plan(parent.plan, proposal.plan) if parent is not None else ""
     lines = _changed_lines(parent.source, proposal.source or "") if parent is not None else None
     thought = cut(proposal.thought.strip(), _THOUGHT_LIMIT)
-    traits = f" [{', '.join(proposal.traits)}]" if proposal.traits else ""
     what = changed or (lines.summary if lines is not None else "")
-    decision = clean(f"{attempt.task_name}{traits}: {_joined(proposal.move, what, thought)}")
+    decision = clean(f"{attempt.task_name}: {_joined(proposal.move, what, thought)}")
     lesson = clean(_lesson(attempt, bottleneck))
     edge_text = clean(_joined(what, thought) or proposal.move) if parent is not None else ""
     return Learned(
@@ -95,6 +99,7 @@ def learn(attempt: Attempt, parent: Parent | None, *, bottleneck: str) -> Learne
         label=label_of(attempt.speedup if _timed(attempt) else None, attempt.step_ratio),
         confidence=_confidence(attempt),
         works=outcome.verdict is Verdict.VERIFIED,
+        ok=outcome.ok,
         edge_text=edge_text,
         journal=clean(_journal(attempt, parent, decision, lesson, lines)),
         words=words_of(attempt, decision, lesson, edge_text),
@@ -109,7 +114,7 @@ def words_of(attempt: Attempt, decision: str, lesson: str, edge_text: str) -> tu
     ]
     return (
         indexed(f"{decision} {lesson}"),
-        indexed(clean(f"{attempt.proposal.move} {edge_text}")),
+        indexed(clean(" ".join((attempt.proposal.move, edge_text, *attempt.proposal.traits)))),
         indexed_code(attempt.proposal.source or ""),
         indexed(clean(" ".join((*found, attempt.outcome.log[:_INDEXED_LIMIT])))),
     )

@@ -2,8 +2,8 @@
 
 Each way of looking gives a ranking; an experience's score is the sum over rankings of 1 / (60 + rank), so that a
 missing way (no embedder) only means one ranking less. Two count half: the move's vector, since it answers the same
-question as the node's, and the outcome, which says what an experience is worth, not whether it fits. What a session may
-see is scope's business.
+question as the node's, and the outcome, which says what an experience is worth, not whether it fits. Structure counts
+by how much alike the operators are. What a session may see is scope's business.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ RANK_OFFSET = 60
 _POOL = 100
 """How deep each ranking is read."""
 _FAILED = Verdict.FAILED.value
-_HALF = frozenset({"move", "outcome"})
 _LEAST_COSINE = 0.2
 """Below it texts are unrelated, and their order is noise."""
+_SAME_TASK = 2.0
 _SAME_MOVE = 2
 """Items of one task, move and outcome, before others go first."""
 
@@ -105,7 +105,7 @@ def _rank(
     visible = view.nodes
     allowed = None if view.complete else visible
     _add(ranked, "structure", by_structure(view, image.tags, query))
-    _add(ranked, "words", _by_words(connection, image, visible, query, ranked))
+    _add(ranked, "words", ((name, 1.0) for name in _by_words(connection, image, visible, query, ranked)))
     if vector is not None:
         for way, table in (("meaning", "nodes"), ("move", "edges")):
             near = [
@@ -113,7 +113,8 @@ def _rank(
                 for hit in image.vectors[table].nearest(vector, embedder_name, allowed, _POOL)
                 if hit[1] >= _LEAST_COSINE
             ]
-            _add(ranked, way, [name for name, _ in near if name in visible])
+            weight = 1.0 if way == "meaning" else 0.5
+            _add(ranked, way, [(name, weight) for name, _ in near if name in visible])
             for name, cosine in near:
                 if name in visible:
                     ranked.found[name].cosines[way] = cosine
@@ -122,26 +123,28 @@ def _rank(
             ranked.degraded.append(f"{missing} of {len(image.by_id)} experiences have no vector of {embedder_name}")
     by_outcome = sorted(ranked.found, key=lambda name: outcome_key(visible[name], query.hardware))
     # Failures among themselves: what must not be repeated is worth as much as what works.
-    _add(ranked, "outcome", [name for name in by_outcome if not is_failure(visible[name])])
-    _add(ranked, "outcome", [name for name in by_outcome if is_failure(visible[name])])
+    _add(ranked, "outcome", ((name, 0.5) for name in by_outcome if not is_failure(visible[name])))
+    _add(ranked, "outcome", ((name, 0.5) for name in by_outcome if is_failure(visible[name])))
     ranked.order = sorted(ranked.found, key=lambda name: (-ranked.found[name].score, visible[name].seq))
     return ranked
 
 
-def _add(ranked: Ranked, way: str, names: Iterable[str]) -> None:
-    for rank, name in enumerate(names, start=1):
+def _add(ranked: Ranked, way: str, names: Iterable[tuple[str, float]]) -> None:
+    """Take a ranking into account: node ids with their weights, best first."""
+    for rank, (name, weight) in enumerate(names, start=1):
         found = ranked.found.setdefault(name, Found())
         found.ranks[way] = rank
-        found.score += (0.5 if way in _HALF else 1.0) / (RANK_OFFSET + rank)
+        found.score += weight / (RANK_OFFSET + rank)
 
 
-def by_structure(view: View, tags: Mapping[str, Sequence[str]], query: RecallQuery) -> list[str]:
-    """Return the experiences of the same task, then of operators that share structure words, in order of outcome.
+def by_structure(view: View, tags: Mapping[str, Sequence[str]], query: RecallQuery) -> list[tuple[str, float]]:
+    """Return the experiences of the same task, then of operators that share structure words, in order of outcome, and
+    how much each counts: 2 for the same task, else the share of words in common.
 
     A third of the places is for failures: what was refused here before is worth knowing too.
     """
     near = {group: nearness(group, tags, query) for group in view.groups}
-    names: list[str] = []
+    names: list[tuple[str, float]] = []
     for group in sorted((group for group in near if near[group] > 0.0), key=lambda group: (-near[group], group)):
         room = _POOL - len(names)
         if room <= 0:
@@ -152,7 +155,7 @@ def by_structure(view: View, tags: Mapping[str, Sequence[str]], query: RecallQue
         places = min(len(failed), max(room // 3, room - len(works)))
         best = heapq.nsmallest(room - places, works, key=lambda node: outcome_key(node, query.hardware))
         newest = heapq.nlargest(places, failed, key=lambda node: node.seq)
-        names.extend(node.id for node in (*best, *newest))
+        names.extend((node.id, min(_SAME_TASK, near[group])) for node in (*best, *newest))
     return names
 
 

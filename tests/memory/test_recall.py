@@ -49,7 +49,7 @@ def test_reason_tells_structure_words_and_worth(store: Store, session_id: str) -
     (item,) = store.recall(
         RecallQuery(text="zebra", task_name="rms_norm", hardware=HERE, traits=("rows", "dtype:float16"))
     ).items
-    assert item.reason == "same task; says zebra; verified, 1.00x its parent here (partial)"
+    assert item.reason == "same task; says zebra; alike in meaning 0.50; verified, 1.00x its parent here (partial)"
     query = RecallQuery(text="zebra", task_name="softmax", traits=("rows", "sum", "dtype:float16"), hardware=HERE)
     assert store.recall(query).items[0].reason.startswith("also rows, sum; says zebra; ")
 
