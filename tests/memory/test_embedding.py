@@ -57,6 +57,12 @@ def test_name_says_weights_pooling_length_and_dtype(embedder: MiniLM) -> None:
     assert embedder.name == "all-MiniLM-L6-v2:53aa51172d14:mean:256:float32"
 
 
+def test_error_function_is_exact_to_single_precision() -> None:
+    x = np.linspace(-6.0, 6.0, 20_001, dtype=np.float32)
+    want = np.array([math.erf(float(value)) for value in x])
+    assert np.abs(embedding._erf(x) - want).max() < 1e-7
+
+
 @pytest.mark.torch
 def test_vectors_equal_those_of_sentence_transformers(embedder: MiniLM) -> None:
     module = pytest.importorskip("sentence_transformers")
