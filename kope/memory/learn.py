@@ -86,7 +86,8 @@ def learn(attempt: Attempt, parent: Parent | None, *, bottleneck: str) -> Learne
     proposal, outcome = attempt.proposal, attempt.outcome
     changed = _changed_plan(parent.plan, proposal.plan) if parent is not None else ""
     lines = _changed_lines(parent.source, proposal.source or "") if parent is not None else None
-    thought = cut(proposal.thought.strip(), _THOUGHT_LIMIT)
+    # A proposer may begin its thought with the name of the move, which is said already.
+    thought = cut(proposal.thought.strip().removeprefix(f"{proposal.move}:").strip(), _THOUGHT_LIMIT)
     what = changed or (lines.summary if lines is not None else "")
     decision = clean(f"{attempt.task_name}: {_joined(proposal.move, what, thought)}")
     lesson = clean(_lesson(attempt, bottleneck))
@@ -152,7 +153,8 @@ class _Lines:
         """For example "3 lines added, 1 removed"; "" when nothing changed."""
         if not self.removed and not self.added:
             return ""
-        return f"{len(self.added)} lines added, {len(self.removed)} removed"
+        lines = "line" if len(self.added) == 1 else "lines"
+        return f"{len(self.added)} {lines} added, {len(self.removed)} removed"
 
 
 def _changed_plan(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

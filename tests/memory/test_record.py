@@ -133,7 +133,7 @@ def test_journal_tells_strategy_change_and_outcome(store: Store, session_id: str
     assert len(entries) == 2
     for part in (
         "**Strategy.**",
-        "1 lines added, 1 removed",
+        "1 line added, 1 removed",
         "-int b;",
         "+int c;",
         "verified at stage",
