@@ -57,6 +57,17 @@ def made_to_fit(task: Task, graph: Graph, schedule: Schedule) -> Schedule | None
     return schedule
 
 
+def matters(graph: Graph, name: str) -> bool:
+    """Whether a field of the schedule can change the kernel of a graph."""
+    if name in ("rows", "reduction", "spread", "columns"):
+        if graph.flat:
+            return False
+        if name == "reduction":
+            return any(node.op in REDUCE for node in graph.nodes)
+        return name != "columns" or any(node.op == "load" and node.space == "col" for node in graph.nodes)
+    return name != "precision" or graph.flat
+
+
 def _set(name: str, value: object, only: Callable[[Task, Graph, Schedule], bool] | None = None) -> Change:
     def change(task: Task, graph: Graph, schedule: Schedule) -> Schedule | None:
         if only is not None and not only(task, graph, schedule):

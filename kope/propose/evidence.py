@@ -138,8 +138,3 @@ def sentence(belief: Belief) -> str:
         )
     best = max(item.step_ratio for item in gains)
     return f"gained up to {best:.2f}x on {names} ({len(gains)} of {len(told)} tries){where}"
-
-
-def log_gain(ratio: float) -> float:
-    """Logarithm of a time ratio, 0 for none and for losses."""
-    return math.log(ratio) if ratio > 1.0 else 0.0

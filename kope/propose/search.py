@@ -14,15 +14,16 @@ from functools import partial
 
 from kope.derive import Graph, Schedule, capture_graph, emit, first_schedule
 from kope.derive.graph import traits
-from kope.derive.moves import MOVES, Move
+from kope.derive.moves import MOVES, Move, made_to_fit
 from kope.errors import DeriveError
 from kope.model import Attempt, Candidate, Converged, MoveEvidence, Proposal, State, Task, Verdict
 from kope.propose import evidence as learned
-from kope.propose.transfer import PREFIX, Path, paths, transferred
+from kope.propose.transfer import PREFIX, Transfer, explain, helpful_names, paths, transfer
 from kope.target.profile import bottleneck
 
 ORDER = tuple(move.name for move in MOVES)
 FIELDS = {move.name: move.fields for move in MOVES}
+Beliefs = dict[str, learned.Belief]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,47 +105,39 @@ class SearchProposer:
             )
             for move in MOVES
         ]
-        return singles + transfers(state, graph, words, parent, base, beliefs, tried)
+        return singles + transfers(state, graph, words, base, beliefs, tried)
 
 
 def transfers(
-    state: State,
-    graph: Graph,
-    words: tuple[str, ...],
-    parent: Attempt | None,
-    base: Schedule,
-    beliefs: dict[str, learned.Belief],
-    tried: set[str],
+    state: State, graph: Graph, words: tuple[str, ...], base: Schedule, beliefs: Beliefs, tried: set[str]
 ) -> list[Promise]:
     """Compound moves. Each that was tried here and gained nothing makes the next one less promising."""
-    helpful = {
-        name: belief.total_gain
-        for name, belief in beliefs.items()
-        if belief.total_gain > learned.NO_GAIN * belief.weight
-    }
-    reached = parent.speedup if parent is not None and parent.speedup else 1.0
-    disappointed = sum(a.proposal.move.startswith(PREFIX) and not a.promoted for a in state.history)
+    idle = {attempt.proposal.move for attempt in state.history if not attempt.promoted}
+    gains = {name: b.total_gain - learned.NO_GAIN * b.weight for name, b in beliefs.items() if name not in idle}
+    disappointed = sum(move.startswith(PREFIX) for move in idle)
+    found = [
+        transfer(graph, base, path, helpful_names(gains)) for path in paths(foreign_evidence(state), state.task, words)
+    ]
     return [
         Promise(
-            PREFIX + path.task_name,
-            path.alike * learned.log_gain(path.speedup / reached) * 0.5**disappointed,
-            partial(compound, state.task, graph, base, path, helpful, tried),
+            PREFIX + made.path.task_name,
+            made.expected * 0.5**disappointed,
+            partial(compound, state.task, graph, base, made, tried),
         )
-        for path in paths(foreign_evidence(state), state.task, words)
+        for made in found
+        if made is not None
     ]
 
 
-def compound(
-    task: Task, graph: Graph, base: Schedule, path: Path, helpful: dict[str, float], tried: set[str]
-) -> Option | None:
-    """The option of one compound move, None when nothing is left of it or it was tried."""
-    schedule = transferred(task, graph, base, path, helpful)
-    if schedule is None:
+def compound(task: Task, graph: Graph, base: Schedule, made: Transfer, tried: set[str]) -> Option | None:
+    """The option of one compound move, None when it cannot be made to fit, changes nothing, or was tried."""
+    schedule = made_to_fit(task, graph, made.schedule)
+    if schedule is None or schedule == base:
         return None
     source = emit(task, graph, schedule)
     if Candidate.of(source).id in tried:
         return None
-    return Option(PREFIX + path.task_name, schedule, source, _why_transfer(path), path.used)
+    return Option(PREFIX + made.path.task_name, schedule, source, explain(made), made.used)
 
 
 def standing(state: State, graph: Graph) -> tuple[Attempt | None, Schedule]:
@@ -229,8 +222,3 @@ def dtypes(task: Task) -> tuple[str, ...]:
 def tie_break(seed: int, move: str) -> str:
     """An order among equals that depends on the seed alone."""
     return hashlib.sha256(f"{seed}:{move}".encode()).hexdigest()
-
-
-def _why_transfer(path: Path) -> str:
-    steps = ", ".join(f"{step.move} {step.step_ratio:.2f}x" for step in path.steps[:6])
-    return f"Take over what led to {path.speedup:.2f}x on {path.task_name}, {path.alike:.0%} alike: {steps}."

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from kope.derive.graph import Graph
-from kope.derive.moves import BY_NAME, made_to_fit
+from kope.derive.lower import lower
+from kope.derive.moves import BY_NAME, matters
+from kope.derive.rewrite import REWRITES, apply_rewrites
 from kope.derive.schedule import Schedule
 from kope.errors import DeriveError
 from kope.model import MoveEvidence, Plan, Task
 from kope.propose.evidence import gain, similarity
 
 PREFIX = "transfer:"
+LISTS = ("rewrites", "choices")
+"""Fields that name what applies to expressions, not to whole operators; they are added to, not replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,16 @@ class Path:
     plan: Plan
     steps: tuple[MoveEvidence, ...]
 
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A path applied to a schedule: the new schedule, the steps that matter here, and the log gain they promise."""
+
+    path: Path
+    schedule: Schedule
+    steps: tuple[MoveEvidence, ...]
+    expected: float
+
     @property
     def used(self) -> tuple[str, ...]:
         """Experiences of the steps."""
@@ -34,12 +48,12 @@ class Path:
 
 
 def paths(evidence: Sequence[MoveEvidence], task: Task, traits: Sequence[str]) -> list[Path]:
-    """The best path of every other operator there is evidence of, the most promising first."""
+    """The best path of every other operator there is evidence of, the most alike operators first."""
     found = []
     for name in dict.fromkeys(item.task_name for item in evidence):
         if name != task.name and (path := _best_path([e for e in evidence if e.task_name == name], traits)) is not None:
             found.append(path)
-    return sorted(found, key=lambda path: (-path.alike * math.log(path.speedup), path.task_name))
+    return sorted(found, key=lambda path: (-path.alike, path.task_name))
 
 
 def _best_path(evidence: Sequence[MoveEvidence], traits: Sequence[str]) -> Path | None:
@@ -59,33 +73,72 @@ def _best_path(evidence: Sequence[MoveEvidence], traits: Sequence[str]) -> Path 
     return Path(best.task_name, similarity(best.traits, traits), best.speedup or 1.0, best.plan, helped)
 
 
-def proven_fields(path: Path) -> dict[str, Any]:
-    """The fields of the best plan that a step of the path changed for the better. Lists keep what was added there."""
-    proven: dict[str, Any] = {}
-    for step in path.steps:
-        for name, value in step.plan.items():
-            if value != step.parent_plan.get(name) and name in path.plan:
-                proven[name] = path.plan[name]
-    return proven
+def changes(step: MoveEvidence, path: Path) -> dict[str, Any]:
+    """What a step contributed to the best plan of its path: fields with the value they have there, names it added."""
+    made: dict[str, Any] = {}
+    for name, value in step.plan.items():
+        before = step.parent_plan.get(name)
+        if name in LISTS:
+            added = [item for item in value if item not in (before or ()) and item in path.plan.get(name, ())]
+            if added:
+                made[name] = added
+        elif value != before and name in path.plan:
+            made[name] = path.plan[name]
+    return made
 
 
-def transferred(task: Task, graph: Graph, base: Schedule, path: Path, helpful: Mapping[str, float]) -> Schedule | None:
-    """The base schedule with the proven fields of a path, made to fit.
+def transfer(graph: Graph, base: Schedule, path: Path, helpful: Sequence[str]) -> Transfer | None:
+    """Take over what the steps of a path changed for the better, as far as it can show in this kernel.
 
-    Rewrites and choices are added to what the base has, together with those that gained on any other operator
-    (`helpful`: move name -> expected gain) - they are specific to expressions, not to whole operators.
-    None when nothing is left to change.
+    helpful: rewrites and choices that gained on any operator; they come along. The schedule is not made to fit.
+    None when nothing is left to change, or the plan is not a schedule.
     """
-    proven = proven_fields(path)
-    for name in ("rewrites", "choices"):
-        proven[name] = sorted({*getattr(base, name), *proven.get(name, ()), *_helpful(name, helpful)})
+    plan: dict[str, Any] = base.to_plan()
+    steps = []
     try:
-        schedule = Schedule.from_plan({**base.to_plan(), **proven})
-        fitted = made_to_fit(task, graph, schedule)
-    except (DeriveError, ValueError, KeyError):
+        for step in path.steps:
+            taken = {name: v for name, v in changes(step, path).items() if _shows(graph, base, name, v)}
+            if taken:
+                steps.append(step)
+                plan |= {name: _joined(plan[name], v) if name in LISTS else v for name, v in taken.items()}
+        if not steps:
+            return None
+        for move in helpful:
+            plan[BY_NAME[move].fields[0]] = _joined(plan[BY_NAME[move].fields[0]], [move])
+        schedule = Schedule.from_plan(plan)
+    except (DeriveError, ValueError, KeyError, TypeError):
         return None
-    return fitted if fitted != base else None
+    return Transfer(path, schedule, tuple(steps), path.alike * sum(gain(step) for step in steps))
 
 
-def _helpful(name: str, helpful: Mapping[str, float]) -> list[str]:
-    return [move for move, expected in helpful.items() if expected > 0.0 and BY_NAME[move].fields == (name,)]
+def _shows(graph: Graph, base: Schedule, name: str, value: Any) -> bool:
+    """Whether a change can show here: rows mean nothing to a flat kernel, a rewrite needs something to rewrite."""
+    if name not in LISTS:
+        return matters(graph, name) and value != getattr(base, name)
+    return any(item not in getattr(base, name) and _applies(graph, base, name, item) for item in value)
+
+
+def _applies(graph: Graph, base: Schedule, name: str, item: str) -> bool:
+    rewritten = apply_rewrites(graph, base.rewrites)
+    if name == "rewrites":
+        return REWRITES[item](rewritten).key() != rewritten.key()
+    return lower(rewritten, (*base.choices, item)) != lower(rewritten, base.choices)
+
+
+def _joined(held: Sequence[str], added: Sequence[str]) -> list[str]:
+    return sorted({*held, *added})
+
+
+def explain(made: Transfer) -> str:
+    """Why, in words."""
+    steps = ", ".join(f"{step.move} {step.step_ratio:.2f}x" for step in made.steps[:6])
+    path = made.path
+    return (
+        f"Take over what led to {path.speedup:.2f}x on {path.task_name}, whose structure is {path.alike:.0%} the same, "
+        f"as far as it changes this kernel: {steps}; {math.exp(made.expected):.2f}x expected."
+    )
+
+
+def helpful_names(gains: Mapping[str, float]) -> list[str]:
+    """Rewrites and choices among the moves that gained."""
+    return [move for move, total in gains.items() if total > 0.0 and BY_NAME[move].fields[0] in LISTS]

@@ -26,7 +26,7 @@ from kope.model import (
 )
 from kope.propose.evidence import Belief, prior_gain, similarity
 from kope.propose.search import ORDER, SearchProposer, dtypes
-from kope.propose.transfer import paths, proven_fields
+from kope.propose.transfer import changes, paths
 from tests.derive.operators import shipped, small_task
 
 TWIN = Fingerprint("twin", "twin:910b2:1", "g++", "1")
@@ -171,7 +171,7 @@ def test_only_what_a_step_improved_is_taken_over() -> None:
     other = shipped("rms_norm")
     learned = session(other, [10.0, 6.0, 10.0, 10.0])
     path = paths(evidence_of(learned, other), shipped("layer_norm"), ("rows",))[0]
-    assert proven_fields(path) == {"buffers": 2}
+    assert [changes(step, path) for step in path.steps] == [{"buffers": 2}]
 
 
 def test_a_transferred_plan_is_made_to_fit() -> None:
