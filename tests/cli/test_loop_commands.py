@@ -118,7 +118,7 @@ def test_stopped_early_the_same_command_goes_on(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(TaskEvaluator, "evaluate", interrupted)
     done = kope("optimize", "double", code=130)
-    assert done.stderr.splitlines()[-1].startswith("Interrupted. Every finished attempt is kept. To go on: kope ")
+    assert done.stderr.splitlines()[-1].startswith("Interrupted. Every finished attempt is kept. To go on: kope")
     document = parsed(kope("optimize", "double", "--json").stdout, "optimize")
     assert document["resumed"] is True
     assert [a["iteration"] for a in document["tasks"][0]["attempts"]] == [1, 2, 3, 4]
