@@ -123,8 +123,11 @@ def open_store(settings: Settings, *, create: bool = True, read_only: bool = Fal
 
 
 def open_existing(settings: Settings) -> Store:
-    """Open the experience database to read from. Raises NotFound when there is none."""
-    return open_store(settings, create=False, read_only=True)
+    """Open the experience database to read from. Raises NotFound when there is none.
+
+    Not as read-only: a reader that may not write cannot tidy up the log when it is the last to close.
+    """
+    return open_store(settings, create=False)
 
 
 def open_writable(settings: Settings) -> Store:
