@@ -43,7 +43,9 @@ OWNERS = {
 }
 """Library -> where it may be imported."""
 
-FORBIDDEN_WORDS = ["/work/", "/root/", "issues show", "BRIEF.md", "/tmp/team"]
+FORBIDDEN_WORDS = [f"/{folder}/" for folder in ("work", "root", "Users")]
+"""Paths that exist on one machine only."""
+
 LONGEST_FILE = 600
 
 
