@@ -35,14 +35,14 @@ def reached(attempt: Attempt) -> str:
 def cells(attempt: Attempt, case_count: int) -> tuple[str, ...]:
     """Return one row under HEADINGS."""
     outcome = attempt.outcome
-    share = bound_share(outcome)
+    time_us, share = (typical_us(outcome), bound_share(outcome)) if outcome.ok else (None, None)
     speed = f"{attempt.speedup:.2f}x" if attempt.speedup else "-"
     return (
         f"{attempt.iteration}{'*' if attempt.promoted else ''}",
         attempt.proposal.move + (" (seen before)" if attempt.repeated else ""),
         reached(attempt),
         f"{outcome.passed_count}/{case_count}",
-        duration(typical_us(outcome)),
+        duration(time_us),
         speed,
         f"{share:.0%}" if share is not None else "-",
     )

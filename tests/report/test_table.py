@@ -38,6 +38,12 @@ def test_row_of_a_failure_names_stage_and_finding() -> None:
     assert cells(failed, 2) == ("4", "edit", "failed at compile: compile-error", "0/2", "-", "-", "-")
 
 
+def test_time_of_a_kernel_that_failed_later_is_not_shown() -> None:
+    outcome = Outcome(Stage.PROFILE, Verdict.FAILED, (Diagnostic("ub-oob", "m"),), samples.verified().cases)
+    row = cells(samples.attempt(4, outcome, speedup=0.0), 2)
+    assert row == ("4", "edit", "failed at profile: ub-oob", "2/2", "-", "-", "-")
+
+
 def test_screened_is_never_shown_as_verified() -> None:
     outcome = Outcome(Stage.PROFILE, Verdict.SCREENED, cases=samples.verified().cases)
     row = cells(samples.attempt(5, outcome, speedup=0.5), 20)
