@@ -34,6 +34,8 @@ _FAILED = Verdict.FAILED.value
 _LEAST_COSINE = 0.2
 """Below it texts are unrelated, and their order is noise."""
 _SAME_TASK = 2.0
+_BELOW = 2_000
+"""How many descendants of an item are looked at for the best of them."""
 _SAME_MOVE = 2
 """Items of one task, move and outcome, before others go first."""
 
@@ -217,7 +219,7 @@ def _best_below(image: Image, view: View, node: Node) -> Node | None:
     best: Node | None = None
     waiting = list(image.children.get(node.id, ()))
     seen = set(waiting)
-    while waiting:
+    while waiting and len(seen) < _BELOW:
         below = view.nodes.get(waiting.pop())
         if below is None:
             continue
