@@ -190,7 +190,7 @@ def test_quickstart_needs_no_network(offline: Callable[..., process.Completed]) 
     assert "speedup" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=6)
 def test_recall_with_the_embedder_needs_no_network(offline: Callable[..., process.Completed]) -> None:
     offline(".venv/bin/kope", "optimize", "exp", "--iterations", "2", timeout_s=900.0)
     done = offline(".venv/bin/kope", "recall", "exponential of a vector", "--json", timeout_s=60.0)
