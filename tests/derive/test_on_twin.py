@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,20 @@ def odd_task(name: str) -> Task:
         name.replace(" ", "_"), "", plain.inputs, plain.outputs, {}, plain.reference, "reference", "numpy",
         tuple(cases), tolerance, f"odd {name}",
     )  # fmt: skip
+
+
+def test_an_input_that_is_left_out_is_not_read(evaluator: TaskEvaluator, tmp_path: Path) -> None:
+    body = "return np.exp(x) if bias is None else np.exp(x) + bias"
+    plain = small_task(body, [{"x": (4, 8), "bias": (4, 8)}])
+    shapes = [(64,), (3, 1000), (5, 7, 9)]
+    cases = tuple(
+        Case(f"c{at}", (CaseInput(TensorSpec("x", shape, "float32")), None)) for at, shape in enumerate(shapes)
+    )
+    task = replace(plain, cases=cases, tolerance={"float32": Tolerance(1e-4, 1e-6)}, digest="left out")
+    graph, _, source = first_kernel(task)
+    assert graph.absent == (1,)
+    assert "call->inputs[1].data != nullptr" in source
+    assert_right(judged(evaluator, task, source, tmp_path), task)
 
 
 @pytest.mark.parametrize("name", ODD)
