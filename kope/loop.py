@@ -211,7 +211,7 @@ def _outcome(state: State, proposal: Proposal, candidate: Candidate | None, part
         return nothing_proposed(state.task, proposal), False
 
     def promote(times_us: Mapping[str, float]) -> bool:
-        return is_better(times_us, _times(state.incumbent))
+        return state.baseline is None or is_better(times_us, _times(state.incumbent))
 
     known = parts.memory.find_outcome(state.task, candidate)
     if known is not None and not (known.verdict is Verdict.SCREENED and promote(known.times_us)):

@@ -31,15 +31,25 @@ class SessionMemory:
     """A session that reads and writes a store.
 
     With memory on, a task's baseline and incumbent are the database's: a new session goes on from the best kernel.
-    In every other mode they are the session's own, so that arms of a comparison start alike.
+    In every other mode they are the session's own, so that arms of a comparison start alike. own_baseline: the baseline
+    is the session's in every mode, because its first attempt is a kernel given for that.
     """
 
-    def __init__(self, store: Store, session: Session, fingerprint: Fingerprint, scope: Scope) -> None:
+    def __init__(
+        self, store: Store, session: Session, fingerprint: Fingerprint, scope: Scope, *, own_baseline: bool = False
+    ) -> None:
         self.store = store
         self.session = session
         self.session_id = session.id
         self._fingerprint = fingerprint
         self._scope = scope
+        self._own_baseline = own_baseline
+
+    def close(self) -> None:
+        """Close the database, and the one it is told of in mode `only`."""
+        self.store.close()
+        if self._scope.source is not None:
+            self._scope.source.close()
 
     def standing(self, task: Task) -> Standing:
         """Return where the task stands on this hardware, and make the task known to the database."""
@@ -47,7 +57,9 @@ class SessionMemory:
         where = None if self._scope.mode is MemoryMode.ON else self.session_id
         hardware = self._fingerprint.hardware
         return Standing(
-            baseline=self.store.baseline(task.digest, hardware, session_id=where),
+            baseline=self.store.baseline(
+                task.digest, hardware, session_id=self.session_id if self._own_baseline else where
+            ),
             incumbent=self.store.incumbent(task.digest, hardware, session_id=where),
             history=self.store.attempts(session_id=self.session_id, task_digest=task.digest),
         )

@@ -20,7 +20,8 @@ from kope.errors import ConfigError
 from kope.evaluate import CaseLibrary, ReferenceRunner, TaskEvaluator
 from kope.loop import Parts
 from kope.memory import MemoryMode, Scope, Session, Store
-from kope.model import Proposer, State, Task
+from kope.model import Candidate, Proposer, State, Task
+from kope.propose.given import Given
 from kope.session import SessionCalls, SessionMemory, settings_key
 from kope.target.twin import parameters
 from kope.target.twin.target import TwinTarget
@@ -36,7 +37,8 @@ DEFAULT_WINDOW = Budget().window
 class Plan:
     """What a session is asked for, besides settings: what decides its attempts, so it is in the session's key.
 
-    memory: on, off, placebo, or only:FILE. context: active or none, for proposers that send a prompt.
+    memory: on, off, placebo, or only:FILE. context: active or none, for proposers that send a prompt. baseline: a
+    kernel to try first and to measure against; None: the first that is right.
     """
 
     proposer: str = "search"
@@ -46,6 +48,7 @@ class Plan:
     context: str = "active"
     seed: int = 0
     window: int = DEFAULT_WINDOW
+    baseline: Candidate | None = None
 
     def key(self) -> dict[str, Any]:
         """Return the part of it that a resumed run has to share."""
@@ -59,6 +62,7 @@ class Plan:
             "memory": self.memory,
             "seed": self.seed,
             **prompting,
+            **({"baseline": self.baseline.id} if self.baseline is not None else {}),
         }
 
 
@@ -193,11 +197,11 @@ def budget(plan: Plan) -> Budget:
     return Budget(window=plan.window) if plan.context == "active" else Budget(window=plan.window, warm=0)
 
 
-def scope(plan: Plan, session_id: str) -> Scope:
+def scope(plan: Plan, session_id: str, settings: Settings) -> Scope:
     """Return what a session may be told of. Raises ConfigError for an unknown mode, NotFound for a missing FILE."""
     mode, _, file = plan.memory.partition(":")
     if mode == "only" and file:
-        source = Store.open(Path(file), create=False, read_only=True)
+        source = open_store(replace(settings, db=Path(file)), create=False, read_only=True)
         return Scope(MemoryMode.ONLY, session_id, plan.seed, source)
     if mode in ("on", "off", "placebo") and not file:
         return Scope(MemoryMode(mode), session_id, plan.seed)
@@ -219,7 +223,7 @@ class Opened:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.store.close()
+        self.memory.close()
 
 
 def open_session(
@@ -239,10 +243,14 @@ def open_session(
     try:
         info = {"tasks": [task.name for task in tasks], **plan.key(), "hardware": fingerprint.hardware}
         session = store.begin_session(settings_key(tasks, fingerprint, **plan.key()), info)
-        memory = SessionMemory(store, session, fingerprint, scope(plan, session.id))
+        own_baseline = plan.baseline is not None
+        memory = SessionMemory(
+            store, session, fingerprint, scope(plan, session.id, settings), own_baseline=own_baseline
+        )
         spent = sum(attempt.proposal.tokens for attempt in store.attempts(session_id=session.id))
         log = SessionCalls(store, session.id)
         chosen = proposer(plan, settings, token_limit=token_limit, spent=spent, log=log, on_text=on_text)
+        chosen = Given(plan.baseline, chosen) if plan.baseline is not None else chosen
     except BaseException:
         store.close()
         raise
@@ -256,6 +264,6 @@ def open_view(plan: Plan, settings: Settings) -> Opened:
     fingerprint = judge.fingerprint()
     store = open_existing(settings) if settings.db.exists() else Store.open(Path(":memory:"))
     session = Session("", "", {}, "")
-    memory = SessionMemory(store, session, fingerprint, scope(plan, ""))
+    memory = SessionMemory(store, session, fingerprint, scope(plan, "", settings))
     parts = Parts(memory, Outside(), judge, fingerprint, settings.cache / "work", plan.seed, assembler(plan, settings))
     return Opened(store, session, memory, parts)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kope.cli import INTERRUPTED, options
 from kope.cli.output import print_json, print_rich, say
-from kope.cli.setup import db_words, the_task
+from kope.cli.setup import db_words, read_candidate, the_task
 
 if TYPE_CHECKING:
     from kope.config import Settings
@@ -60,6 +61,9 @@ def optimize(
     ] = None,
     memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
     window: Annotated[int | None, typer.Option(min=1, help="Tokens of the model's window. Not with search.")] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="A kernel to try first and measure against, instead of the first that is right.")
+    ] = None,
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -76,8 +80,11 @@ def optimize(
         raise typer.BadParameter("--context, --window, --model and --command are for proposers that send a prompt")
     if context not in (None, "active", "none"):
         raise typer.BadParameter(f"--context {context!r} is neither active nor none")
+    if baseline is not None and len(dict.fromkeys(tasks)) > 1:
+        raise typer.BadParameter("--baseline is a kernel of one task; give one TASK")
     settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs, "db": db})
-    plan = Plan(proposer, model, command, memory, context or "active", seed, window or DEFAULT_WINDOW)
+    given = read_candidate(baseline) if baseline is not None else None
+    plan = Plan(proposer, model, command, memory, context or "active", seed, window or DEFAULT_WINDOW, given)
     limits = Limits(iterations, patience, tokens, seconds(time))
     found = [the_task(settings, name) for name in dict.fromkeys(tasks)]
     finished = _run(found, plan, limits, settings, quiet=json)

@@ -21,6 +21,7 @@ from kope.propose import evidence as learned
 from kope.propose.transfer import PREFIX, Transfer, explain, helpful_names, paths, transfer
 from kope.target.profile import bottleneck
 
+DRAFT = "draft"
 ORDER = tuple(move.name for move in MOVES)
 FIELDS = {move.name: move.fields for move in MOVES}
 Beliefs = dict[str, learned.Belief]
@@ -60,19 +61,20 @@ class SearchProposer:
         A reference that cannot be derived from is a proposal without source, with the reason; the second time, and when
         every move from here has been tried, raises Converged.
         """
+        drafted = any(attempt.proposal.move == DRAFT for attempt in state.history)
         try:
             graph = capture_graph(state.task)
             words = traits(graph, dtypes(state.task))
             parent, base = standing(state, graph)
-            if parent is None and not state.history:
+            if parent is None and not drafted:
                 return self._draft(state, graph, base, words)
             promises = self._promises(state, graph, words, parent, base)
             promises.sort(key=lambda made: (made.expected, tie_break(state.seed, made.move)), reverse=True)
             chosen = next((option for promise in promises if (option := promise.keep()) is not None), None)
         except DeriveError as error:
-            if state.history:
+            if drafted:
                 raise Converged from error
-            return Proposal(None, "draft", reason=str(error))
+            return Proposal(None, DRAFT, reason=str(error))
         if chosen is None:
             raise Converged
         return Proposal(
@@ -87,7 +89,7 @@ class SearchProposer:
 
     def _draft(self, state: State, graph: Graph, base: Schedule, words: tuple[str, ...]) -> Proposal:
         thought = "The kernel derived from the reference: float32 throughout, all cores, one tile at a time."
-        return Proposal(emit(state.task, graph, base), "draft", thought, None, base.to_plan(), (), words)
+        return Proposal(emit(state.task, graph, base), DRAFT, thought, None, base.to_plan(), (), words)
 
     def _promises(
         self, state: State, graph: Graph, words: tuple[str, ...], parent: Attempt | None, base: Schedule

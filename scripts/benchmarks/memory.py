@@ -124,7 +124,7 @@ def run_task(
     plan = wiring.Plan(memory=arm, seed=seed)
     key = settings_key([task], judge.fingerprint, **plan.key())
     session = store.begin_session(key, resume=False, session_id=f"{arm}-{seed}-{task.name}")
-    memory = SessionMemory(store, session, judge.fingerprint, wiring.scope(plan, session.id))
+    memory = SessionMemory(store, session, judge.fingerprint, wiring.scope(plan, session.id, settings))
     parts = Parts(memory, SearchProposer(), judge, judge.fingerprint, settings.cache / "work", seed)
     with Silent() as watcher:
         (result,) = optimize([task], parts, Limits(iterations=attempts), watcher)

@@ -105,6 +105,33 @@ def test_memory_off_starts_from_nothing_and_runs_no_source_again() -> None:
     assert [a["speedup"] for a in task["attempts"]] == [1.0, 0.0, 2.0, 0.5]
 
 
+def test_given_kernel_is_tried_first_and_is_what_speedups_are_against(place: Path) -> None:
+    (place / "own.asc").write_text(marked(8))
+    document = parsed(kope("optimize", "double", "--baseline", "own.asc", "--json").stdout, "optimize")
+    (task,) = document["tasks"]
+    assert [(a["move"], a["speedup"], a["promoted"]) for a in task["attempts"]] == [
+        ("given", 1.0, True),
+        ("replay", 0.0, False),
+        ("replay", 1.6, True),
+        ("replay", pytest.approx(0.4), False),
+    ]
+    assert task["baseline"]["id"] == task["attempts"][0]["id"]
+
+
+def test_given_kernel_slower_than_the_best_known_is_verified_and_measured_against(place: Path) -> None:
+    kope("optimize", "double", "--json")
+    (place / "own.asc").write_text(marked(16))
+    document = parsed(kope("optimize", "double", "--baseline", "own.asc", "-n", "1", "--json").stdout, "optimize")
+    (attempt,) = document["tasks"][0]["attempts"]
+    assert (attempt["verdict"], attempt["speedup"], attempt["promoted"]) == ("verified", 1.0, False)
+    assert document["tasks"][0]["best"]["time_us"] == pytest.approx(5.0)
+
+
+def test_given_kernel_that_is_wrong_ends_the_run(place: Path) -> None:
+    (place / "own.asc").write_text(marked(8, "wrong"))
+    assert "the kernel given as baseline failed at verify" in refused("optimize", "double", "--baseline", "own.asc")
+
+
 def test_stopped_early_the_same_command_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     from kope.evaluate import TaskEvaluator
 
@@ -322,6 +349,7 @@ def test_target_ascend_says_what_was_not_found(monkeypatch: pytest.MonkeyPatch) 
         ["--context", "passive", "--proposer", "llm"],
         ["--time", "soon"],
         ["--iterations", "0"],
+        ["other", "--baseline", "own.asc"],
         ["--no-such-option"],
     ],
 )

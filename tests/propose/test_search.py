@@ -253,3 +253,11 @@ def test_the_search_goes_on_from_its_own_best_when_somebody_elses_kernel_leads()
     proposal = SearchProposer().propose(replace(state, incumbent=foreign))
     assert proposal.parent_id == "a2"
     assert proposal.source != emit(task, capture_graph(task), first_kernel(task)[1])
+
+
+def test_kernel_of_somebody_else_does_not_stand_for_the_first_one() -> None:
+    state = state_of(shipped("exp"))
+    given = Proposal("// somebody's kernel\n", "given")
+    after = state_of(state.task, (attempted(state, given, 5.0),))
+    proposal = SearchProposer().propose(after)
+    assert (proposal.move, proposal.parent_id, bool(proposal.plan)) == ("draft", None, True)
