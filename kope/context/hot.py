@@ -37,8 +37,16 @@ def cases_text(task: Task) -> str:
 
 
 def tolerance_text(task: Task) -> str:
-    """Return the tolerances per output dtype on one line."""
-    return "; ".join(f"{dtype}: rtol {tol.rtol:g}, atol {tol.atol:g}" for dtype, tol in sorted(task.tolerance.items()))
+    """Return on one line the tolerance of every dtype that an output has in some case."""
+    dtypes = {_output_dtype(task, case, output.dtype) for case in task.cases for output in task.outputs}
+    known = [(dtype, task.tolerance[dtype]) for dtype in sorted(dtypes) if dtype in task.tolerance]
+    return "; ".join(f"{dtype}: rtol {tolerance.rtol:g}, atol {tolerance.atol:g}" for dtype, tolerance in known)
+
+
+def _output_dtype(task: Task, case: Case, declared: str) -> str:
+    source = declared.removeprefix("same:")
+    given = case.inputs[task.inputs.index(source)] if source in task.inputs else None
+    return given.spec.dtype if given is not None else declared
 
 
 def times_text(outcome: Outcome) -> str:

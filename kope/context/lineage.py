@@ -27,6 +27,12 @@ def outcome_phrase(node: Experience) -> str:
     return f"{state}, {node.step_ratio:.2f}x its parent, {node.speedup:.2f}x the first kernel of its task{label}"
 
 
+def _lesson(node: Experience, edge: Edge | None) -> str:
+    """Return what an experience says beyond its move: its first line repeats what the line of the move shows."""
+    _decision, _, rest = node.text.partition("\n")
+    return rest if edge is not None and edge.text and rest else node.text
+
+
 @dataclass(frozen=True, slots=True)
 class Forest:
     """Recalled experiences with their lineage. `reasons` is keyed by experience id, for the recalled ones only."""
@@ -81,6 +87,6 @@ class Forest:
         yield f"{start}{move or one_line(node.title)} -> {outcome_phrase(node)} [{node_id[:8]}]"
         if node_id in self.reasons:
             yield f"{pad}   recalled because: {one_line(self.reasons[node_id])}"
-            lesson = one_line(node.text, _TEXT_LIMIT)
+            lesson = one_line(_lesson(node, edge), _TEXT_LIMIT)
             if lesson:
                 yield f"{pad}   lesson: {lesson}"

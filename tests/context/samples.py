@@ -102,7 +102,7 @@ def experience(name: str, move: str, **more: object) -> Experience:
         "kind": "attempt",
         "task_name": "rms_norm",
         "title": f"rms_norm {move}",
-        "text": f"what {move} taught",
+        "text": f"rms_norm: {move}; because\nwhat {move} taught",
         "move": move,
         "traits": ("row-reduction",),
         "stage": Stage.PROFILE,

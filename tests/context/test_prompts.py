@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from kope.context import Budget, assemble
 from kope.context.contract import TEMPLATES
+from kope.context.hot import tolerance_text
 from kope.context.lineage import Forest
-from kope.model import Recall, State
+from kope.model import OutputDecl, Recall, State, Tolerance
 from kope.render import names_read
 from kope.resources import folder
 from tests.context import samples
@@ -108,3 +109,10 @@ def test_second_failure_in_a_row_goes_back_to_the_incumbent() -> None:
 def test_degraded_memory_is_said_in_the_prompt() -> None:
     made = assemble(samples.state(recall=Recall(degraded="no embedder")), samples.BRIEFING, Budget())
     assert "memory worked with less than everything: no embedder" in made.text
+
+
+def test_only_tolerances_of_output_dtypes_are_shown() -> None:
+    task = replace(samples.task(), tolerance={**samples.task().tolerance, "int64": Tolerance(0, 0)})
+    assert tolerance_text(task) == "float16: rtol 0.001, atol 0.001; float32: rtol 1e-05, atol 1e-06"
+    fixed = replace(task, outputs=(OutputDecl("y", "int64"),))
+    assert tolerance_text(fixed) == "int64: rtol 0, atol 0"
