@@ -118,9 +118,14 @@ def say_used(attempts: Sequence[Attempt], settings: Settings) -> None:
             if node.attempt_id is None or store.attempt(node.attempt_id).session_id not in own:
                 found.setdefault(node.title, []).append(times)
     total = sum(len(times) for times in found.values())
-    say(f"\nlayer_norm used {total} experiences of other runs:" if total else "\nlayer_norm used no experience.")
+    say(f"\nlayer_norm used {counted(total, 'experience')} of other runs:" if total else "\nlayer_norm used none.")
     for title, used_times in found.items():
-        say(f"  {title}: {len(used_times)} experiences, used {sum(used_times)} times")
+        say(f"  {title}: {counted(len(used_times), 'experience')}, used {counted(sum(used_times), 'time')}")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def compare(with_memory: TaskResult, without: TaskResult) -> None:
