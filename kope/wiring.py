@@ -5,6 +5,7 @@ The only module that knows every implementation; what they do together is the lo
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 PROPOSERS = ("search", "llm", "command")
 DEFAULT_WINDOW = Budget().window
+_STALE_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,19 @@ def evaluator(settings: Settings, *, seed: int = 0, progress: Callable[[str], No
 def case_library(settings: Settings) -> CaseLibrary:
     """Return where inputs and reference outputs come from."""
     return CaseLibrary(settings.cache / "cases", ReferenceRunner())
+
+
+def work_folder(settings: Settings) -> Path:
+    """Return where evaluations put their files, rid of what runs that were killed left there more than a day ago."""
+    import shutil
+    import time
+
+    folder = settings.cache / "work"
+    for left in folder.glob("attempt-*") if folder.is_dir() else ():
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _STALE_S:
+                shutil.rmtree(left, ignore_errors=True)
+    return folder
 
 
 def open_store(settings: Settings, *, create: bool = True, read_only: bool = False) -> Store:
@@ -254,7 +269,7 @@ def open_session(
     except BaseException:
         store.close()
         raise
-    parts = Parts(memory, chosen, judge, fingerprint, settings.cache / "work", plan.seed, assembler(plan, settings))
+    parts = Parts(memory, chosen, judge, fingerprint, work_folder(settings), plan.seed, assembler(plan, settings))
     return Opened(store, session, memory, parts)
 
 
@@ -265,5 +280,5 @@ def open_view(plan: Plan, settings: Settings) -> Opened:
     store = open_existing(settings) if settings.db.exists() else Store.open(Path(":memory:"))
     session = Session("", "", {}, "")
     memory = SessionMemory(store, session, fingerprint, scope(plan, "", settings))
-    parts = Parts(memory, Outside(), judge, fingerprint, settings.cache / "work", plan.seed, assembler(plan, settings))
+    parts = Parts(memory, Outside(), judge, fingerprint, work_folder(settings), plan.seed, assembler(plan, settings))
     return Opened(store, session, memory, parts)

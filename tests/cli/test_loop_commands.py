@@ -105,6 +105,20 @@ def test_memory_off_starts_from_nothing_and_runs_no_source_again() -> None:
     assert [a["speedup"] for a in task["attempts"]] == [1.0, 0.0, 2.0, 0.5]
 
 
+@pytest.mark.parametrize("memory", ["placebo", "only:other.db"])
+def test_other_memory_modes_run_and_start_from_nothing(place: Path, memory: str) -> None:
+    kope("optimize", "double", "--db", "other.db", "--json")
+    before = (place / "other.db").read_bytes()
+    (task,) = parsed(kope("optimize", "double", "--memory", memory, "--json").stdout, "optimize")["tasks"]
+    assert [a["speedup"] for a in task["attempts"]] == [1.0, 0.0, 2.0, 0.5]
+    assert (place / "other.db").read_bytes() == before
+    assert sorted(path.name for path in place.glob("*.db*")) == ["kope.db", "other.db"]
+
+
+def test_memory_of_a_missing_file_is_one_line() -> None:
+    assert "none.db" in refused("optimize", "double", "--memory", "only:none.db")
+
+
 def test_given_kernel_is_tried_first_and_is_what_speedups_are_against(place: Path) -> None:
     (place / "own.asc").write_text(marked(8))
     document = parsed(kope("optimize", "double", "--baseline", "own.asc", "--json").stdout, "optimize")
