@@ -301,6 +301,7 @@ class Experience:
     kind: "attempt", "digest" or "fact". label: effective | partial | ineffective | negative | "" (nothing timed).
     works: verified right. confidence in [0, 1]. downstream: d(v) of the method, bounded form by default.
     hardware: where its times are evidence of speed. attempt_id: the evidence, None for facts.
+    origin: the label of the file it was taken over from, "" for what was tried here.
     """
 
     id: str
@@ -321,6 +322,7 @@ class Experience:
     bottleneck: str
     attempt_id: str | None
     created_at: str
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +382,17 @@ class Recall:
     edges: tuple[Edge, ...] = ()
     moves: tuple[MoveEvidence, ...] = ()
     degraded: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of documentation. source: the document it is from; heading: where in it; text: Markdown."""
+
+    id: str
+    source: str
+    heading: str
+    text: str
+    score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
