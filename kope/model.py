@@ -1,7 +1,7 @@
 """The nouns of KOPE and the protocols its parts meet through. Standard library only, no I/O.
 
-Dtypes are NumPy names: float32, float16, bfloat16, int8, uint8, int32, int64, bool. Shapes are elements per axis,
-outermost first. Times are device microseconds and always carry where they come from (`TimeKind`).
+Dtypes are NumPy names: float32, float16, bfloat16, int8, uint8, int16, int32, int64, bool. Shapes are elements per
+axis, outermost first. Times are device microseconds and always carry where they come from (`TimeKind`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-AttrValue = bool | int | float | str
+AttrValue = bool | int | float | str | tuple[int | float, ...]
 Plan = Mapping[str, Any]
 """A proposer's own JSON-able description of how a candidate is built (search: its schedule). {} when it has none."""
 
@@ -69,10 +69,20 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class OutputDecl:
-    """One declared output. dtype is a dtype name, or "same:<input>"."""
+    """One declared output.
+
+    dtype: a dtype name, "same:<input>", or (imported tasks only) "reference": as the reference returns it.
+    check: "value": against the reference. "index": right when it points into input `points_into`, along the axis that
+        the integer or attribute `axis` names, to an element equal to the one the reference points to.
+    many: a list whose length the reference decides; its tensors are called name_0, name_1, ...
+    """
 
     name: str
     dtype: str
+    check: str = "value"
+    points_into: str = ""
+    axis: int | str = -1
+    many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +91,48 @@ class Tolerance:
 
     rtol: float
     atol: float
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an imported reference. kind: "tensor", "list" (of tensors), or "attr".
+
+    inputs: the task's inputs that fill it: one for a tensor, in order for a list (those a case omits are left out).
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What a suite publishes on a case for one chip: its baseline's time and the hardware's limit, microseconds."""
+
+    baseline_us: float | None
+    limit_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an imported task comes from, and how its suite fills inputs and judges outputs.
+
+    suite: "cann-bench", ... version: as the suite says. unit: its own name of the task, e.g. "level1/exp".
+    level: its difficulty class. operator: its own name of the operator. files: sha256 by path below `root`.
+    parameters: the reference's, in its own order. recipe: JSON-able, read by the suite's runner only; what decides
+    values or verdicts is in it. anchors: by chip and case id.
+    """
+
+    suite: str
+    version: str
+    unit: str
+    level: str
+    operator: str
+    root: Path
+    files: Mapping[str, str]
+    parameters: tuple[Parameter, ...]
+    recipe: Mapping[str, Any]
+    anchors: Mapping[str, Mapping[str, Anchor]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +145,13 @@ class Task:
     tolerance: per expected output dtype.
     digest: sha256 over everything that decides a verdict (reference, cases, tolerances).
     tags: structure words that help recall, e.g. "elementwise", "normalization".
+    origin: where an imported task comes from, None for one of KOPE's own format. An input of an imported task that a
+        case's tensor list is too short for is omitted in that case.
+    native: symbol of a second reference that computes in the precision kernels have, "" for the same one; it flags cases,
+        candidates are never judged by it.
+    reduction: input name and axes whose elements a reduction adds up in each output element; atol then counts for one
+        of them and grows with the square root of their number. None: atol as it stands.
+    fixed_shapes: kernels need not be right on shapes beside those of the cases.
     """
 
     name: str
@@ -108,6 +167,10 @@ class Task:
     digest: str
     tags: tuple[str, ...] = ()
     folder: Path | None = None
+    origin: Origin | None = None
+    native: str = ""
+    reduction: tuple[str, tuple[int, ...]] | None = None
+    fixed_shapes: bool = False
 
 
 # --- candidates and what becomes of them ----------------------------------------------------------------------------
@@ -170,11 +233,14 @@ class Diagnostic:
 class CaseResult:
     """What one case showed.
 
-    passed: None when its values were not compared (timing-only).
+    passed: None when its values were not compared (timing-only), or the case is disputed: its own reference misses the
+        tolerance in the precision of the kernel.
     duration_us: one value per repeat, warm-up excluded; () when not timed.
     bound_us: the hardware bound for this case on this target (launch cost included), None when unknown.
     counters: under the profiler's own column names, e.g. "aiv_vec_time(us)".
     error: largest violation as a multiple of the tolerance (<= 1 passes), None when not compared.
+    official: what the rule of the suite it comes from says, for comparison with published figures only; None: no such
+        rule, or not compared.
     """
 
     case_id: str
@@ -183,6 +249,7 @@ class CaseResult:
     bound_us: float | None = None
     error: float | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
+    official: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +410,8 @@ class MoveEvidence:
 
     works: the child was not refused. step_ratio: child / parent speed, 0.0 on failure. downstream: what came of it.
     fast: whether its times count as speed here (same hardware). bottleneck: of the parent ("mte2", "vector", ...).
+    value: learned from attempts that used it: above 1 they went better than those without it, below 1 worse, 0 when
+    retired; 1 while nothing is known.
     """
 
     experience_id: str
@@ -359,15 +428,20 @@ class MoveEvidence:
     downstream: float
     bottleneck: str
     promoted: bool
+    value: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """An experience, its score, and the one-line reason it was chosen."""
+    """An experience, its score, and the one-line reason it was chosen.
+
+    propensity: the chance with which it was chosen, 1 without exploration.
+    """
 
     experience: Experience
     score: float
     reason: str
+    propensity: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
