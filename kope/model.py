@@ -367,7 +367,9 @@ class Experience:
 
     kind: "attempt", "digest" or "fact". label: effective | partial | ineffective | negative | "" (nothing timed).
     works: verified right. confidence in [0, 1]. downstream: d(v) of the method, bounded form by default.
-    hardware: where its times are evidence of speed. attempt_id: the evidence, None for facts.
+    hardware: where its times are evidence of speed. attempt_id: the evidence, None for digests and facts.
+    A digest: evidence is the attempts it was distilled from, before and after the code that was changed.
+    standing: own, trusted or quarantined (taken over, and nothing of it was measured here yet).
     origin: the label of the file it was taken over from, "" for what was tried here.
     """
 
@@ -390,12 +392,17 @@ class Experience:
     attempt_id: str | None
     created_at: str
     origin: str = ""
+    standing: str = "own"
+    before: str = ""
+    after: str = ""
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A typed link src -> dst. kind is a verb: "led_to" (lineage, parent to child), "used", "contrasts", ...
-    text: for led_to the move: what was changed and why."""
+    """A typed link src -> dst. kind is a verb: "led_to" (lineage, parent to child), "used", "contrasts" (same start,
+    ended worse than dst), "distilled_from" (digest to attempt), "contradicts", "rewound" (parent to child, found by taking
+    the move back). text: for led_to the move: what was changed and why."""
 
     id: str
     src: str
