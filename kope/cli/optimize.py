@@ -69,6 +69,8 @@ def optimize(
 ) -> None:
     """Optimize operators: propose, compile, run, verify, time and remember, until a limit is reached.
 
+    Exits with 1 when a task is left without a kernel that is right on all its cases.
+
     Interrupted in any way, the same command goes on where it stopped. A finished session is not repeated: the same
     command then starts a new one from the best kernel known (with --memory off: from nothing).
     """
@@ -93,6 +95,7 @@ def optimize(
     else:
         words = {task.name: shlex.quote(word) for task, word in zip(found, dict.fromkeys(tasks), strict=True)}
         _print(finished, words, settings)
+    raise typer.Exit(0 if all(result.standing.incumbent is not None for result in finished.results) else 1)
 
 
 def _run(tasks: list[Task], plan: Plan, limits: Limits, settings: Settings, *, quiet: bool) -> Finished:

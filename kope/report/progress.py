@@ -112,7 +112,9 @@ class Lines:
 
     def end(self, result: TaskResult) -> None:
         """Say why work on the task stopped."""
-        self._say(f"{result.task.name}: stopped after {len(result.standing.history)} attempts: {_STOPPED[result.stop]}")
+        count = len(result.standing.history)
+        noun = "attempt" if count == 1 else "attempts"
+        self._say(f"{result.task.name}: stopped after {count} {noun}: {_STOPPED[result.stop]}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)

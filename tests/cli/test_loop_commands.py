@@ -280,8 +280,9 @@ def test_next_steps_can_be_typed_as_printed(place: Path) -> None:
 
 def test_without_a_kernel_the_next_step_is_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     propose(monkeypatch, [marked(1, "fail=ub-overflow")])
-    done = kope("optimize", "double", "--iterations", "1")
+    done = kope("optimize", "double", "--iterations", "1", code=1)
     assert done.stdout.splitlines()[-1] == "Next: kope report double shows what failed"
+    assert "double: stopped after 1 attempt: " in done.stderr
 
 
 def test_prompt_on_the_terminal_ends_with_how_to_answer() -> None:
