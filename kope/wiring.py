@@ -51,6 +51,7 @@ class Plan:
     seed: int = 0
     window: int = DEFAULT_WINDOW
     baseline: Candidate | None = None
+    run: str = ""
 
     def key(self) -> dict[str, Any]:
         """Return the part of it that a resumed run has to share."""
@@ -65,6 +66,7 @@ class Plan:
             "seed": self.seed,
             **prompting,
             **({"baseline": self.baseline.id} if self.baseline is not None else {}),
+            **({"run": self.run} if self.run else {}),
         }
 
 
