@@ -56,8 +56,10 @@ def trace_case(task: Task, function: Callable[..., Any], case: Case) -> Graph:
         inputs.append(GraphInput(name, position, "full"))
     for name, default in task.attrs.items():
         value = case.attrs.get(name, default)
-        numeric = isinstance(value, (bool, int, float))
-        arguments[name] = Symbol(Scalar("attr", name=name), float(value), tape.decide) if numeric else value
+        if isinstance(value, int | float):
+            arguments[name] = Symbol(Scalar("attr", name=name), float(value), tape.decide)
+        else:
+            arguments[name] = value
     outputs = _outputs(task, tape, _call(function, arguments))
     return tape.finish(inputs, outputs, absent)
 
@@ -134,7 +136,7 @@ def _check_fits(task: Task, graph: Graph, case: Case) -> None:
     absent = tuple(at for at, item in enumerate(case.inputs) if item is None)
     if absent != graph.absent:
         raise DeriveError(f"case {case.id} omits other inputs than the rest; split the task by optional input")
-    attrs = {name: value for name, value in {**task.attrs, **case.attrs}.items() if not isinstance(value, str)}
+    attrs = {name: value for name, value in {**task.attrs, **case.attrs}.items() if isinstance(value, int | float)}
     sizes = case_sizes(task, case)
     for guard in graph.guards:
         if guard.expr.evaluate({k: float(v) for k, v in attrs.items()}, sizes) != guard.value:
@@ -191,7 +193,7 @@ def prove(task: Task, graph: Graph, function: Callable[..., Any], case: Case) ->
     with np.errstate(all="ignore"):
         want = function(**{name: None if a is None else a.copy() for name, a in arrays.items()}, **attrs)
         got = run(
-            graph, arrays, {k: float(v) for k, v in attrs.items() if not isinstance(v, str)}, case_sizes(task, case)
+            graph, arrays, {k: float(v) for k, v in attrs.items() if isinstance(v, int | float)}, case_sizes(task, case)
         )
     wanted = tuple(want) if isinstance(want, (tuple, list)) else (want,)
     try:

@@ -80,6 +80,8 @@ def test_call_carries_shapes_dtypes_attributes_and_the_chip(tiny: TwinBuilder, t
     std::printf("%.17g %ld %ld <%s> <%s> %g|", kope_attr_f(call, "eps", 0), kope_attr_i(call, "axis", 7),
                 kope_attr_i(call, "flag", 7), kope_attr_s(call, "mode", "?"), kope_attr_s(call, "empty", "?"),
                 kope_attr_f(call, "none", 2.5));
+    std::printf("%d %ld %.17g %ld|", kope_attr_count(call, "pads"), kope_attr_list_i(call, "pads", 1, 7),
+                kope_attr_list_f(call, "pads", 2, 7), kope_attr_list_i(call, "pads", 3, 7));
     std::printf("%u %u %zu", call->vector_core_count, call->ub_bytes, call->workspace_bytes);
     return 0;"""
     files = {"a": np.zeros((2, 3), np.float16), "s": np.zeros((), np.int64)}
@@ -93,11 +95,12 @@ def test_call_carries_shapes_dtypes_attributes_and_the_chip(tiny: TwinBuilder, t
             TensorFile(TensorSpec("s", (), "int64"), tmp_path / "s"),
         ),
         (TensorFile(TensorSpec("y", (2,), "float32"), tmp_path / "y"),),
-        {"eps": 0.1, "axis": -1, "flag": True, "mode": "a b%c\né", "empty": ""},
+        {"eps": 0.1, "axis": -1, "flag": True, "mode": "a b%c\né", "empty": "", "pads": (0, -(2**62) - 1, 0.1)},
     )
     workspace = 'extern "C" size_t kope_workspace_bytes(const KopeCall* call) { return call->inputs[0].numel * 100; }'
     reports = run(tiny, entry(body, workspace), [case], tmp_path)
-    assert reports.log == "3 2 [2 3] 6 1|omitted 0|0 6 1|0.10000000000000001 -1 1 <a b%c\né> <> 2.5|40 1000 600"
+    seen = "3 2 [2 3] 6 1|omitted 0|0 6 1|0.10000000000000001 -1 1 <a b%c\né> <> 2.5|"
+    assert reports.log == seen + "3 -4611686018427387905 0.10000000000000001 7|40 1000 600"
     assert kinds(reports) == ["unwritten-output no-launch"]
 
 

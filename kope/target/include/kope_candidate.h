@@ -26,6 +26,7 @@ enum KopeDtype : int32_t {
     KOPE_INT32 = 5,
     KOPE_INT64 = 6,
     KOPE_BOOL = 7,
+    KOPE_INT16 = 8,
 };
 
 /* A contiguous tensor in device memory, outermost axis first. data == nullptr: an optional input that was omitted. */
@@ -41,7 +42,8 @@ enum KopeAttrKind : int32_t {
     KOPE_ATTR_BOOL = 0,  /* in i, 0 or 1 */
     KOPE_ATTR_INT = 1,   /* in i */
     KOPE_ATTR_FLOAT = 2, /* in f */
-    KOPE_ATTR_STRING = 3 /* in s, UTF-8, zero-terminated */
+    KOPE_ATTR_STRING = 3, /* in s, UTF-8, zero-terminated */
+    KOPE_ATTR_LIST = 4    /* count numbers, in ints (cut off) and in floats */
 };
 
 struct KopeAttr {
@@ -50,6 +52,9 @@ struct KopeAttr {
     int64_t i;
     double f;
     const char* s;
+    const int64_t* ints;
+    const double* floats;
+    int32_t count;
 };
 
 /* One call. inputs and outputs stand in the order of the task; outputs are allocated, their content is undefined. */
@@ -79,6 +84,7 @@ inline size_t kope_dtype_bytes(KopeDtype dtype)
             return 4;
         case KOPE_FLOAT16:
         case KOPE_BFLOAT16:
+        case KOPE_INT16:
             return 2;
         case KOPE_INT64:
             return 8;
@@ -98,11 +104,11 @@ inline const KopeAttr* kope_attr(const KopeCall* call, const char* name)
     return nullptr;
 }
 
-/* A number as float64; fallback when there is no such attribute or it is a string. */
+/* A number as float64; fallback when there is no such attribute or it is no number. */
 inline double kope_attr_f(const KopeCall* call, const char* name, double fallback)
 {
     const KopeAttr* attr = kope_attr(call, name);
-    if (attr == nullptr || attr->kind == KOPE_ATTR_STRING) {
+    if (attr == nullptr || attr->kind >= KOPE_ATTR_STRING) {
         return fallback;
     }
     return attr->kind == KOPE_ATTR_FLOAT ? attr->f : static_cast<double>(attr->i);
@@ -120,6 +126,25 @@ inline const char* kope_attr_s(const KopeCall* call, const char* name, const cha
 {
     const KopeAttr* attr = kope_attr(call, name);
     return attr != nullptr && attr->kind == KOPE_ATTR_STRING ? attr->s : fallback;
+}
+
+/* How many numbers a list holds; 0 when there is no such attribute or it is not a list. */
+inline int32_t kope_attr_count(const KopeCall* call, const char* name)
+{
+    const KopeAttr* attr = kope_attr(call, name);
+    return attr != nullptr && attr->kind == KOPE_ATTR_LIST ? attr->count : 0;
+}
+
+/* Number k of a list as an integer; fallback when the list is shorter or there is none. */
+inline int64_t kope_attr_list_i(const KopeCall* call, const char* name, int32_t k, int64_t fallback)
+{
+    return k >= 0 && k < kope_attr_count(call, name) ? kope_attr(call, name)->ints[k] : fallback;
+}
+
+/* Number k of a list as float64; fallback when the list is shorter or there is none. */
+inline double kope_attr_list_f(const KopeCall* call, const char* name, int32_t k, double fallback)
+{
+    return k >= 0 && k < kope_attr_count(call, name) ? kope_attr(call, name)->floats[k] : fallback;
 }
 
 #endif

@@ -25,6 +25,7 @@ DTYPE_BYTES = {
     "int32": 4,
     "int64": 8,
     "bool": 1,
+    "int16": 2,
 }
 """Element size of every dtype a candidate can be called with; the order is that of KopeDtype."""
 
@@ -84,8 +85,17 @@ def _attr(name: str, value: AttrValue) -> str:
     if isinstance(value, int):
         return f"attr {_escape(name)} int {value}"
     if isinstance(value, float):
-        return f"attr {_escape(name)} float {value.hex() if value - value == 0.0 else value}"
+        return f"attr {_escape(name)} float {_exact(value)}"
+    if isinstance(value, tuple):
+        return f"attr {_escape(name)} list {_escape(','.join(map(_exact, value)))}"
     return f"attr {_escape(name)} string {_escape(value)}"
+
+
+def _exact(value: float) -> str:
+    """Return a number as text that means exactly it: integers in decimal, floats in hexadecimal."""
+    if isinstance(value, int):
+        return str(value)
+    return value.hex() if value - value == 0.0 else str(value)
 
 
 def _escape(text: str) -> str:

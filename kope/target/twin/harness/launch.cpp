@@ -36,8 +36,9 @@ std::string unescape(const std::string& word)
 
 bool parse_dtype(const std::string& word, KopeDtype& dtype)
 {
-    static const char* const names[] = {"float32", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool"};
-    for (int32_t k = 0; k < 8; ++k) {
+    static const char* const names[] = {"float32", "float16", "bfloat16", "int8", "uint8",
+                                        "int32",   "int64",   "bool",     "int16"};
+    for (int32_t k = 0; k < 9; ++k) {
         if (word == names[k]) {
             dtype = static_cast<KopeDtype>(k);
             return true;
@@ -65,6 +66,17 @@ bool parse_tensor(std::istringstream& words, TensorPlan& tensor)
     return true;
 }
 
+/* Numbers apart by commas; an integer keeps all of its 64 bits. */
+void parse_list(const std::string& text, AttrPlan& attr)
+{
+    std::istringstream items(text);
+    for (std::string item; std::getline(items, item, ',');) {
+        const bool whole = item.find_first_not_of("-0123456789") == std::string::npos;
+        attr.floats.push_back(std::strtod(item.c_str(), nullptr));
+        attr.ints.push_back(whole ? std::strtoll(item.c_str(), nullptr, 10) : static_cast<int64_t>(attr.floats.back()));
+    }
+}
+
 bool parse_attr(std::istringstream& words, AttrPlan& attr)
 {
     std::string name, kind, value;
@@ -78,6 +90,9 @@ bool parse_attr(std::istringstream& words, AttrPlan& attr)
     } else if (kind == "string") {
         attr.kind = KOPE_ATTR_STRING;
         attr.s = unescape(value);
+    } else if (kind == "list") {
+        attr.kind = KOPE_ATTR_LIST;
+        parse_list(unescape(value), attr);
     } else {
         attr.kind = kind == "bool" ? KOPE_ATTR_BOOL : KOPE_ATTR_INT;
         attr.i = std::strtoll(value.c_str(), nullptr, 10);

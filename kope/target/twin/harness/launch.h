@@ -29,6 +29,8 @@ struct AttrPlan {
     int64_t i = 0;
     double f = 0.0;
     std::string s;
+    std::vector<int64_t> ints;
+    std::vector<double> floats;
 };
 
 struct CasePlan {
