@@ -14,13 +14,14 @@ from kope.model import AttrValue, Case, CaseInput, TensorSpec, Values
 from kope.task.fields import Fields, is_number, nearest
 
 FLOATS = ("float32", "float16", "bfloat16")
-INTEGERS = ("int8", "uint8", "int32", "int64")
+INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
 DTYPES = (*FLOATS, *INTEGERS, "bool")
 SPECIALS = ("nan", "inf", "zeros", "denormal")
 _LIMITS = {
     "float16": (-65504, 65504),
     "int8": (-128, 127),
     "uint8": (0, 255),
+    "int16": (-(2**15), 2**15 - 1),
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**53), 2**53),
     "bool": (0, 1),

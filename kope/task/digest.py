@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from kope.model import AttrValue, Case, OutputDecl, Tolerance
+from kope.model import AttrValue, Case, Origin, OutputDecl, Tolerance
 
 
 def task_digest(
@@ -20,9 +20,17 @@ def task_digest(
     framework: str,
     cases: Sequence[Case],
     tolerance: Mapping[str, Tolerance],
+    native: str = "",
+    reduction: tuple[str, tuple[int, ...]] | None = None,
+    fixed_shapes: bool = False,
+    origin: Origin | None = None,
 ) -> str:
-    """Return the sha256 (hex) of a task. The name is in it because input values are drawn from it."""
-    document = {
+    """Return the sha256 (hex) of a task. The name is in it because input values are drawn from it.
+
+    The last four count only where they are set, so that tasks without them keep their digest. Of an imported task the
+    suite's recipe counts, not the folder it was read from nor the times published for it.
+    """
+    document: dict[str, object] = {
         "name": name,
         "inputs": list(inputs),
         "outputs": [[output.name, output.dtype] for output in outputs],
@@ -33,6 +41,9 @@ def task_digest(
         "cases": [case_document(case) for case in cases],
         "tolerance": {dtype: [rule.rtol, rule.atol] for dtype, rule in tolerance.items()},
     }
+    source = [origin.suite, origin.unit, dict(origin.recipe)] if origin is not None else None
+    optional = {"native": native, "reduction": reduction, "fixed_shapes": fixed_shapes, "origin": source}
+    document |= {key: value for key, value in optional.items() if value}
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 

@@ -9,6 +9,7 @@ from kope import resources
 from kope.errors import TaskError
 from kope.model import Task
 from kope.task.fields import nearest
+from kope.task.imported import suite_in, suite_of_task
 from kope.task.native import TASK_FILE, load_task
 
 
@@ -18,14 +19,29 @@ def shipped_folder() -> Path:
 
 
 def list_folders(path: Sequence[Path]) -> dict[str, Path]:
-    """Return the task folders on the path by name, sorted; an earlier folder hides a later one of the same name."""
+    """Return the tasks on the path by name, sorted; an earlier folder hides a later one of the same name.
+
+    A folder on the path holds task folders, or is a suite that KOPE can import.
+    """
     found: dict[str, Path] = {}
     for root in path:
-        if root.is_dir():
-            for folder in root.iterdir():
-                if (folder / TASK_FILE).is_file():
-                    found.setdefault(folder.name, folder)
+        for name, folder in _tasks_in(root).items() if root.is_dir() else ():
+            found.setdefault(name, folder)
     return dict(sorted(found.items()))
+
+
+def _tasks_in(root: Path) -> dict[str, Path]:
+    native = {folder.name: folder for folder in root.iterdir() if (folder / TASK_FILE).is_file()}
+    imported = suite_in(root) if not native else None
+    return native if imported is None else {imported[0].task_name(place): place for place in imported[1]}
+
+
+def load_any(place: Path) -> Task:
+    """Read a task of KOPE's own format, or of a suite that can be imported. Raises TaskError."""
+    suite = suite_of_task(place)
+    if suite is not None and not (place / TASK_FILE).is_file():
+        return suite.load(place)
+    return load_task(place)
 
 
 def find_task(task: str | Path, path: Sequence[Path]) -> Task:
@@ -38,10 +54,10 @@ def find_task(task: str | Path, path: Sequence[Path]) -> Task:
     if not looks_like_folder:
         folders = list_folders(path)
         if text in folders:
-            return load_task(folders[text])
+            return load_any(folders[text])
     folder = Path(text)
     if folder.is_dir() or looks_like_folder:
-        return load_task(folder)
+        return load_any(folder)
     names = list(list_folders(path))
     raise TaskError(f"no task {text!r}: neither a folder nor on the task path; {nearest(text, names)}")
 
@@ -51,7 +67,7 @@ def read_tasks(path: Sequence[Path]) -> tuple[list[Task], list[TaskError]]:
     tasks, errors = [], []
     for folder in list_folders(path).values():
         try:
-            tasks.append(load_task(folder))
+            tasks.append(load_any(folder))
         except TaskError as error:
             errors.append(error)
     return tasks, errors
