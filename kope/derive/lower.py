@@ -103,6 +103,8 @@ class Lowering:
         simple = {"exp", "log", "sqrt", "abs", *ROUND_STEPS}
         if node.op in simple:
             return self.emit(node.op, x)
+        if node.op in ("and", "or"):
+            return self.logical(node)
         if node.op not in _FUNCTIONS:
             raise self.unsupported(node.op)
         return _FUNCTIONS[node.op](self, x)
@@ -144,6 +146,18 @@ class Lowering:
         if self.steps[made].mask:
             return made
         return self.emit("compares", made, scalar=const(0.0), mask=True, mode="NE")
+
+    def logical(self, node: Node) -> int:
+        """and, or: of truth values as 1 and 0."""
+        left, right = (self.truth(arg) for arg in node.args)
+        return self.binary("min" if node.op == "and" else "max", left, right)
+
+    def truth(self, index: int) -> int:
+        """A node as 1 where it is not zero, else 0."""
+        if self.graph.nodes[index].kind == "bool":
+            return self.value(index)
+        mask = self.mask(index)
+        return self.emit("selects", mask, self.fill(const(1.0), self.steps[mask].space), scalar=const(0.0))
 
     def select(self, node: Node) -> int:
         """select(mask, a, b). A scalar goes second, where the instruction takes one."""
@@ -217,6 +231,12 @@ def _tanh(low: Lowering, x: int) -> int:
     return low.adds(share, const(1.0))
 
 
+def _sign(low: Lowering, x: int) -> int:
+    """-1, 0 or 1: steep enough that every number but 0 reaches the bounds. NaN stays NaN."""
+    steep = low.muls(low.muls(x, const(2.0**100)), const(2.0**100))
+    return low.emit("maxs", low.emit("mins", steep, scalar=const(1.0)), scalar=const(-1.0))
+
+
 _FUNCTIONS: dict[str, Callable[[Lowering, int], int]] = {
     "neg": lambda low, x: low.muls(x, const(-1.0)),
     "square": lambda low, x: low.emit("mul", x, x),
@@ -224,6 +244,8 @@ _FUNCTIONS: dict[str, Callable[[Lowering, int], int]] = {
     "expm1": lambda low, x: low.adds(low.emit("exp", x), const(-1.0)),
     "sigmoid": _sigmoid,
     "tanh": _tanh,
+    "not": lambda low, x: low.emit("compares", x, scalar=const(0.0), mask=True, mode="EQ"),
+    "sign": _sign,
     "isnan": lambda low, x: low.emit("compare", x, x, mask=True, mode="NE"),
 }
 
