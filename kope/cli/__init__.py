@@ -27,6 +27,7 @@ _NOUNS = (
     "recall",
     "context",
     "task",
+    "suite",
     "twin",
     "db",
     "report",
