@@ -88,6 +88,7 @@ def run(
     limits: Limits,
     readable: Sequence[Path] = (),
     writable: Sequence[Path] = (),
+    devices: Sequence[Path] = (),
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
     pass_fds: Sequence[int] = (),
@@ -97,9 +98,10 @@ def run(
     """Run a program that may be hostile; every end it can come to is a value.
 
     It starts in workdir, the only folder it can write besides `writable`; it can read the system's programs and
-    libraries, workdir and `readable` (files or folders, shown at their own paths), and nothing else. No network, no
-    view of other processes; its environment is PATH, LANG, HOME and TMPDIR (both workdir) plus `env`. Nothing it
-    started is alive when this returns, within limits.wall_s + 2 s. without: layers to leave out, for tests of others.
+    libraries, workdir and `readable` (files or folders, shown at their own paths), use `devices` as far as its user
+    may, and nothing else. No network, no view of other processes; its environment is PATH, LANG, HOME and TMPDIR (both
+    workdir) plus `env`. Nothing it started is alive when this returns, within limits.wall_s + 2 s. without: layers to
+    leave out, for tests of others and for drivers that do not stand one.
     Raises ToolMissing when argv[0] is not there, SandboxError when the machine refuses a protection that is required,
     MachineError when it cannot start a process.
     """
@@ -108,7 +110,7 @@ def run(
     environment = {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, **(env or {})}
     while True:
         skipped = [*without, *_refused]
-        spec = _spec(command, home, limits, readable, writable, profile, skipped)
+        spec = _spec(command, home, limits, readable, writable, devices, profile, skipped)
         done, answer = _launch(spec, limits, environment, stdin, pass_fds)
         layer = _LAYER_OF_STEP.get(answer.failed_step)
         if layer is None or layer in skipped:
@@ -163,6 +165,7 @@ def _spec(
     limits: Limits,
     readable: Sequence[Path],
     writable: Sequence[Path],
+    devices: Sequence[Path],
     profile: Profile,
     without: Sequence[str],
 ) -> dict[str, object]:
@@ -174,6 +177,7 @@ def _spec(
         "workdir": home,
         "readable": [str(path.absolute()) for path in readable],
         "writable": [str(path.absolute()) for path in writable],
+        "devices": [str(path.absolute()) for path in devices],
         "candidate": profile == "candidate",
         "cpu_s": max(1, math.ceil(cpu_s)),
         "memory_bytes": limits.memory_bytes,

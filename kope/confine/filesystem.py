@@ -32,8 +32,8 @@ def may_mount() -> bool:
     return True
 
 
-def build(readable: list[str], writable: list[str]) -> bool:
-    """Replace the root folder; return whether it has the /proc of this pid namespace.
+def build(readable: list[str], writable: list[str], devices: list[str]) -> bool:
+    """Replace the root folder, devices usable in it; return whether it has the /proc of this pid namespace.
 
     Raises OSError when a mount fails; this process then has no usable root any more.
     """
@@ -47,7 +47,7 @@ def build(readable: list[str], writable: list[str]) -> bool:
     for path, real, may_write in shown:
         _bind(path, real)
         _protect(f"/new{path}", read_only=not may_write)
-    for device in DEVICES:
+    for device in (*DEVICES, *(path for path in devices if os.path.exists(path))):
         _bind(device, device)
     with_proc = _mount_proc()
     quiet = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV

@@ -28,9 +28,10 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: list[str], writable: list[str], devices: list[str]) -> int:
+def restrict(readable: list[str], writable: list[str], devices: list[str], driven: list[str]) -> int:
     """Allow reading below `readable`, everything below `writable`, using `devices`; nothing else, for good.
 
+    driven: devices that are controlled too (ioctl), not only read and written.
     Needs no_new_privs. Returns the version in use, 0 when the kernel has no Landlock. Raises OSError.
     """
     level = version()
@@ -44,7 +45,12 @@ def restrict(readable: list[str], writable: list[str], devices: list[str]) -> in
     if level >= 6:
         attributes += struct.pack("<Q", _SCOPE_ALL)
     ruleset = kernel.syscall(kernel.SYS_LANDLOCK_CREATE, attributes, len(attributes), 0)
-    for paths, rights in ((readable, _READ), (devices, READ_FILE | WRITE_FILE), (writable, handled & ~IOCTL_DEV)):
+    for paths, rights in (
+        (readable, _READ),
+        (devices, READ_FILE | WRITE_FILE),
+        (driven, READ_FILE | WRITE_FILE | IOCTL_DEV),
+        (writable, handled & ~IOCTL_DEV),
+    ):
         for path in paths:
             _allow(ruleset, path, rights & handled)
     kernel.syscall(kernel.SYS_LANDLOCK_RESTRICT, ruleset, 0)

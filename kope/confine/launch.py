@@ -97,7 +97,7 @@ def _watch(spec: Spec, report: Report, spaces: str, spare: int, lifeline: int) -
     rooted, alone = False, False
     if spaces and "mounts" not in spec.without and filesystem.may_mount():
         try:
-            alone = filesystem.build(spec.readable, [spec.workdir, *spec.writable])
+            alone = filesystem.build(spec.readable, [spec.workdir, *spec.writable], spec.devices)
         except OSError as failed:
             report.failed("filesystem", failed)
             return
@@ -152,7 +152,7 @@ def _restrict_files(spec: Spec, *, alone: bool) -> int:
     if "landlock" in spec.without:
         return 0
     readable = [*filesystem.SYSTEM, *spec.readable, *(["/proc"] if alone else [])]
-    return landlock.restrict(readable, [spec.workdir, *spec.writable], list(filesystem.DEVICES))
+    return landlock.restrict(readable, [spec.workdir, *spec.writable], list(filesystem.DEVICES), spec.devices)
 
 
 def _change_identity(spec: Spec, *, rooted: bool, spare: int) -> None:

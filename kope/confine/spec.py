@@ -16,6 +16,7 @@ class Spec:
     workdir: str
     readable: list[str]
     writable: list[str]
+    devices: list[str]
     candidate: bool
     cpu_s: int
     memory_bytes: int

@@ -1,13 +1,14 @@
-"""Reads what the Ascend profilers write: OPPROF_* trees (msopprof, `msprof op`) and op_summary tables (msprof).
+"""Reads the OPPROF_* trees of msopprof (`msprof op`), and says what a time goes to.
 
 Columns are found by name, never by position: their order and number differ between versions. The twin writes the same
-tree, so one reader serves both. Which number decides a verdict is not decided here.
+tree, so one reader serves both. Tables of application-level msprof are `op_summary`'s; verdicts are decided elsewhere.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,10 +62,15 @@ def read_profiles(folder: Path) -> tuple[Profile, ...]:
 
     Raises ToolError when the folder holds no OpBasicInfo table, or a table cannot be understood.
     """
-    tables = sorted(folder.glob("**/OpBasicInfo*.csv"))
+    tables = sorted(folder.glob("**/OpBasicInfo*.csv"), key=_natural)
     if not tables:
         raise ToolError(f"no OpBasicInfo*.csv below {folder}: the profiler wrote nothing; look at its own output")
     return tuple(_read_launch(table) for table in tables)
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """Order launch 10 of a kernel behind launch 9."""
+    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", str(path))]
 
 
 def _read_launch(basic: Path) -> Profile:
@@ -73,25 +79,40 @@ def _read_launch(basic: Path) -> Profile:
         raise ToolError(f"{basic} has {len(rows)} rows where 1 is expected; profile again")
     row = rows[0]
     stamp = basic.stem[len("OpBasicInfo") :]  # several kernels in one tree: files carry the launch's time
-    metrics = {name: _numbers(basic.parent / f"{name}{stamp}.csv") for name in METRICS}
+    metrics = {name: _numbers(_metric_file(basic.parent, name, stamp)) for name in METRICS}
     label = basic.parent / MODELLED_LABEL
     return Profile(
         op_name=row.get("Op Name", ""),
         kind=row.get("Op Type", ""),
         duration_us=_required(row, DURATION, basic),
         blocks=int(_required(row, BLOCKS, basic)),
-        current_mhz=_number(row.get("Current Freq", "")) or 0.0,
-        rated_mhz=_number(row.get("Rated Freq", "")) or 0.0,
+        current_mhz=number(row.get("Current Freq", "")) or 0.0,
+        rated_mhz=number(row.get("Rated Freq", "")) or 0.0,
         rows={name: found for name, found in metrics.items() if found},
         modelled=json.loads(label.read_text("utf-8"))["parameters"] if label.exists() else "",
     )
 
 
+def _metric_file(folder: Path, name: str, stamp: str) -> Path:
+    """Return the table of a metric; its time stamp may differ a little from that of OpBasicInfo."""
+    same = folder / f"{name}{stamp}.csv"
+    if same.exists():
+        return same
+    others = [path for path in folder.glob(f"{name}_*.csv") if path.stem[len(name) + 1 :].isdigit()]
+    return min(others, default=same)
+
+
 def _table(path: Path) -> list[dict[str, str]]:
-    """Rows as column name -> text. Headers and rows end with a comma, which makes a column without a name."""
+    """Rows as column name -> text. Header and rows end with a comma; a row without it was not written to its end."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        reader = csv.DictReader(file, skipinitialspace=True)
-        return [{key.strip(): (value or "").strip() for key, value in row.items() if key} for row in reader]
+        lines = [cells for cells in csv.reader(file, skipinitialspace=True) if cells]
+    if not lines:
+        return []
+    names = [cell.strip() for cell in lines[0]]
+    for count, cells in enumerate(lines[1:], 2):
+        if len(cells) < len(names):
+            raise ToolError(f"{path}: row {count} is cut off; profile again, with room on the disk")
+    return [{name: cell.strip() for name, cell in zip(names, cells, strict=False) if name} for cells in lines[1:]]
 
 
 def _numbers(path: Path) -> tuple[Mapping[str, float], ...]:
@@ -99,22 +120,24 @@ def _numbers(path: Path) -> tuple[Mapping[str, float], ...]:
         return ()
     rows = []
     for row in _table(path):
-        parsed = {name: _number(text) for name, text in row.items() if name not in _KEYS}
+        parsed = {name: number(text) for name, text in row.items() if name not in _KEYS}
         rows.append({name: value for name, value in parsed.items() if value is not None})
     return tuple(rows)
 
 
-def _number(text: str) -> float | None:
+def number(text: str) -> float | None:
+    """Return the number in a cell, None for NA, N/A, nothing, and what is no number."""
     if text in _MISSING:
         return None
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
 
 
 def _required(row: Mapping[str, str], name: str, path: Path) -> float:
-    value = _number(row.get(name, ""))
+    value = number(row.get(name, ""))
     if value is None:
         raise ToolError(f"{path} has no number in column {name!r}; profile again with OpBasicInfo")
     return value
@@ -143,7 +166,7 @@ def _over_cores(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def is_amount(column: str) -> bool:
     """Whether a column counts something that adds up over cores and launches."""
-    endings = ("_instructions", "_fops", "_instr_number", "_cache_hit", "_cache_miss_allocate")
+    endings = ("_instructions", "_fops", "_instr_number", "_hit", "_miss", "_victim", "_allocate")
     return column.endswith(endings) or "datas(KB)" in column
 
 
@@ -167,8 +190,16 @@ def combine(launches: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return flat
 
 
-PIPES = {"mte2": "mte2", "mte3": "mte3", "vec": "vector", "scalar": "scalar", "cube": "cube", "mte1": "mte1"}
-"""The profiler's word for a pipe -> KOPE's."""
+PIPES = {
+    "mte2": "mte2",
+    "mte3": "mte3",
+    "vec": "vector",
+    "scalar": "scalar",
+    "cube": "cube",
+    "mac": "cube",
+    "mte1": "mte1",
+}
+"""The profilers' word for a pipe -> KOPE's; op_summary says mac for cube."""
 
 
 def bottleneck(values: Mapping[str, float]) -> str:
@@ -179,7 +210,9 @@ def bottleneck(values: Mapping[str, float]) -> str:
     """
     core_us = values.get("aiv_time(us)", 0.0) or values.get("aic_time(us)", 0.0)
     duration_us = values.get(DURATION, 0.0)
-    shares = {pipe: _share(values, name, core_us) for name, pipe in PIPES.items()}
+    shares = dict.fromkeys(PIPES.values(), 0.0)
+    for name, pipe in PIPES.items():
+        shares[pipe] = max(shares[pipe], _share(values, name, core_us))
     if core_us <= 0.0 or not any(shares.values()):
         return ""
     if duration_us > 0.0 and core_us < 0.5 * duration_us:
@@ -198,27 +231,3 @@ def _share(values: Mapping[str, float], pipe: str, core_us: float) -> float:
         if time_us and core_us:
             return time_us / core_us
     return 0.0
-
-
-def read_op_summary(path: Path) -> tuple[Profile, ...]:
-    """Read an op_summary_*.csv of application-level msprof: one profile per row that ran on a core.
-
-    Older versions say Block Dim where newer ones say Block Num. Raises ToolError when the duration column is missing.
-    """
-    profiles = []
-    for row in _table(path):
-        if DURATION not in row:
-            raise ToolError(f"{path} has no column {DURATION!r}; export it with --summary-format=csv")
-        blocks = _number(row.get("Block Num", row.get(BLOCKS, ""))) or 0.0
-        parsed = {re.sub(r"^aicore_time", "aic_time", name): _number(text) for name, text in row.items()}
-        numbers = {name: value for name, value in parsed.items() if value is not None and re.match(r"ai[cv]_", name)}
-        profiles.append(
-            Profile(
-                op_name=row.get("Op Name", ""),
-                kind=row.get("Task Type", ""),
-                duration_us=_required(row, DURATION, path),
-                blocks=int(blocks),
-                rows={"PipeUtilization": (numbers,)} if numbers else {},
-            )
-        )
-    return tuple(profiles)

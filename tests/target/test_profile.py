@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kope.errors import ToolError
-from kope.target.profile import bottleneck, combine, counters, read_op_summary, read_profiles
+from kope.target.profile import bottleneck, combine, counters, read_profiles
 
 BASIC = "Op Name,Op Type,Task Duration(us),Block Dim,Mix Block Dim,Device Id,Pid,Current Freq,Rated Freq,\n"
 
@@ -107,21 +107,3 @@ def test_launches_of_one_call_add_up() -> None:
 )
 def test_bottleneck(values: dict[str, float], name: str) -> None:
     assert bottleneck({"aiv_time(us)": 10.0, "Task Duration(us)": 12.0, **values} if values else {}) == name
-
-
-def test_op_summary_of_old_and_new_versions(tmp_path: Path) -> None:
-    for column in ("Block Num", "Block Dim"):
-        path = tmp_path / "op_summary_1.csv"
-        path.write_text(
-            f"Op Name,Task Type,Task Start Time(us),Task Duration(us),{column},Input Shapes,aiv_time(us),"
-            "aiv_vec_ratio\n"
-            'mul,AI_VECTOR_CORE,17.0\t,30.5,40,"""8,16""",28.0,0.5\nhost_op,AI_CPU,18.0\t,3.0,0,N/A,N/A,N/A\n',
-            "utf-8",
-        )
-        first, second = read_op_summary(path)
-        assert (first.op_name, first.duration_us, first.blocks) == ("mul", 30.5, 40)
-        assert counters(first)["aiv_vec_ratio"] == 0.5
-        assert second.rows == {}
-    path.write_text("Op Name,Task Type\nmul,AIV\n", "utf-8")
-    with pytest.raises(ToolError, match="no column"):
-        read_op_summary(path)

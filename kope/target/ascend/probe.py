@@ -1,0 +1,108 @@
+"""Whether a card works: the built-in add kernel, compiled once, run and compared. Also the kernel of the self-test.
+
+What follows from its answer is decided in `runner`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from array import array
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from kope import sandbox
+from kope.errors import ToolError
+from kope.model import LaunchCase, TensorFile, TensorSpec
+from kope.target.ascend import compile as compiling
+from kope.target.ascend import session
+from kope.target.ascend.chip import Chip
+from kope.target.ascend.host import Host
+from kope.target.ascend.toolkit import Toolkit
+
+COUNT = 100_003
+"""Elements of the case: every core has work, and the last share is uneven."""
+LIMIT_S = 60.0
+
+
+def source() -> str:
+    """Return the source of the built-in kernel, z = x + y."""
+    return (Path(str(files("kope.target.ascend"))) / "selftest" / "add.asc").read_text("utf-8")
+
+
+def make_case(folder: Path) -> LaunchCase:
+    """Write inputs whose sums are exact and return the call."""
+    inputs = []
+    for name, values in (("x", array("f", range(COUNT))), ("y", array("f", (2.0 * (k % 1000) for k in range(COUNT))))):
+        path = folder / f"{name}.bin"
+        path.write_bytes(values.tobytes())
+        inputs.append(TensorFile(TensorSpec(name, (COUNT,), "float32"), path))
+    output = TensorFile(TensorSpec("z", (COUNT,), "float32"), folder / "z" / "z.bin")
+    (folder / "z").mkdir(exist_ok=True)
+    return LaunchCase("selftest", tuple(inputs), (output,), {})
+
+
+def wrong_elements(case: LaunchCase) -> int:
+    """Return how many elements of the output are not what they must be; all of them when there is no output."""
+    path = case.outputs[0].path
+    assert path is not None
+    got = array("f")
+    try:
+        got.frombytes(path.read_bytes())
+    except (OSError, ValueError):
+        return COUNT
+    if len(got) != COUNT:
+        return COUNT
+    return sum(value != k + 2.0 * (k % 1000) for k, value in enumerate(got))
+
+
+class Probe:
+    """Callable: whether the built-in kernel works on a card. Compiles it on first use; cache: where it is kept."""
+
+    def __init__(self, cache: Path, toolkit: Toolkit, chip: Chip, host: Host) -> None:
+        self._cache = cache
+        self._toolkit = toolkit
+        self._chip = chip
+        self._host = host
+
+    def __call__(self, card: int) -> bool:
+        """Run the kernel in a process of its own. Raises ToolError when it cannot be compiled."""
+        with tempfile.TemporaryDirectory(prefix="probe-", dir=self._made(), ignore_cleanup_errors=True) as name:
+            folder = Path(name)
+            shutil.copy2(self._executable(), folder / "candidate")
+            case = make_case(folder)
+
+            def start(arguments: Sequence[str], where: Path) -> sandbox.Finished:
+                return self._host.run(
+                    ["./candidate", *arguments],
+                    where,
+                    environment={**self._toolkit.environment, "ASCEND_PROCESS_LOG_PATH": str(where)},
+                    readable=self._toolkit.folders,
+                    card=card,
+                    wall_s=LIMIT_S,
+                )
+
+            chip = {"vector_core_count": self._chip.vector_cores, "ub_kernel_bytes": self._chip.ub_kernel_bytes}
+            done = session.run(start, [case], "verify", folder, chip, limit_s=LIMIT_S)
+            return done.trouble is None and all(run.ok for run in done.runs) and wrong_elements(case) == 0
+
+    def _made(self) -> Path:
+        self._cache.mkdir(parents=True, exist_ok=True)
+        return self._cache
+
+    def _executable(self) -> Path:
+        named = f"{self._toolkit.home}\0{self._toolkit.version}\0{self._chip.arch}\0{source()}"
+        kept = self._cache / hashlib.sha256(named.encode()).hexdigest()[:24]
+        if not kept.exists():
+            with tempfile.TemporaryDirectory(prefix="build-", dir=self._made(), ignore_cleanup_errors=True) as name:
+                built = compiling.build(source(), Path(name), toolkit=self._toolkit, chip=self._chip, on=self._host)
+                if built.executable is None:
+                    said = built.diagnostics[0].message if built.diagnostics else "no message"
+                    raise ToolError(f"the built-in kernel does not compile ({said}); see `kope doctor --selftest`")
+                fresh = kept.with_suffix(f".{os.getpid()}")
+                shutil.copy2(built.executable, fresh)
+                fresh.replace(kept)
+        return kept

@@ -1,0 +1,119 @@
+"""One process of a candidate's executable: the launch description it reads, what it answered, what stopped it.
+
+Whether it is run again, on which card, and who is blamed is decided in `runner`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kope import sandbox
+from kope.errors import ToolError
+from kope.model import CaseRun, Diagnostic, LaunchCase, RunMode
+from kope.target.ascend import faults
+from kope.target.ascend.faults import Fault
+from kope.target.twin.launch import Answer, describe, read_answers
+from kope.target.twin.runner import death
+
+HARNESS_REFUSED, NO_DEVICE, DEVICE_ERROR = 64, 65, 66
+"""Exit states of the host program: it cannot use what it was given; there is no device; a kernel failed on it."""
+
+Call = tuple[int, int]
+"""Start and end of one call, microseconds of Unix time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What stopped a process, and the case it was in; index is into the cases of that process."""
+
+    index: int
+    fault: Fault
+    found: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What one process showed: a run per case that ended, the calls of each, and what stopped it, None for nothing."""
+
+    done: sandbox.Finished
+    runs: tuple[CaseRun, ...]
+    calls: Mapping[str, tuple[Call, ...]] = field(default_factory=dict)
+    trouble: Trouble | None = None
+
+
+Start = Callable[[Sequence[str], Path], sandbox.Finished]
+"""Starts the executable with these arguments in a folder, alone or under a profiler."""
+
+
+def run(
+    start: Start,
+    cases: Sequence[LaunchCase],
+    mode: RunMode,
+    folder: Path,
+    parameters: Mapping[str, float],
+    *,
+    limit_s: float,
+) -> Session:
+    """Run cases in one process. Raises ToolError when the host program cannot use its files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    nonce = secrets.token_hex(16)
+    text = describe(list(enumerate(cases)), mode=mode, nonce=nonce, parameters=parameters)
+    (folder / "launch.txt").write_text(text, "utf-8")
+    answers_file = folder / "answers.jsonl"
+    answers_file.write_bytes(b"")
+    done = start(["launch.txt", "answers.jsonl"], folder)
+    data = answers_file.read_bytes()
+    return _read(done, data, nonce, cases, limit_s)
+
+
+def _read(done: sandbox.Finished, data: bytes, nonce: str, cases: Sequence[LaunchCase], limit_s: float) -> Session:
+    _check_harness(done)
+    answers = read_answers(data, nonce, [-1, *range(len(cases))])
+    runs: list[CaseRun] = []
+    calls: dict[str, tuple[Call, ...]] = {}
+    for number, case in enumerate(cases):
+        answer = answers[number]
+        fault = _fault(answer, done.output)
+        if answer.state != "ended" or fault is not None:
+            fault = fault or _fault(answers[-1], done.output) or _died(done, answer, limit_s)
+            return Session(done, tuple(runs), calls, Trouble(number, fault, _findings(answer, case.case_id)))
+        found = _findings(answer, case.case_id)
+        runs.append(CaseRun(case.case_id, not any(one.severity == "error" for one in found), found))
+        calls[case.case_id] = tuple((int(start), int(end)) for start, end in answer.fields.get("calls", ()))
+    return Session(done, tuple(runs), calls)
+
+
+def _check_harness(done: sandbox.Finished) -> None:
+    marker = "kope-harness: "
+    if done.returncode == HARNESS_REFUSED and marker in done.stderr:
+        problem = done.stderr.rsplit(marker, 1)[1].splitlines()[0]
+        raise ToolError(f"the host program cannot start: {problem}; check the run folder and its free space", done.argv)
+
+
+def _fault(answer: Answer, output: str) -> Fault | None:
+    """Return the device error that a case, or the opening of the device, ended with."""
+    code = int(answer.fields.get("code", 0))
+    return faults.classify(code, f"{answer.fields.get('text', '')}\n{output}") if code else None
+
+
+def _died(done: sandbox.Finished, answer: Answer, limit_s: float) -> Fault:
+    """Explain a process that ended without a word on its case."""
+    found = death(
+        done.returncode,
+        done.stopped,
+        limit_s=limit_s,
+        memory_bytes=max(done.peak_memory_bytes, 1 << 20),
+        begun=answer.state == "begun",
+    )
+    return Fault(found.kind, "hang" if done.stopped in ("timeout", "cpu") else "kernel", found.message)
+
+
+def _findings(answer: Answer, case_id: str) -> tuple[Diagnostic, ...]:
+    """Return what the host program found by itself: guards, sentinels, a refusal of the entry."""
+    return tuple(
+        Diagnostic(str(found["kind"]), str(found["message"]), remedy=str(found["remedy"]), case_id=case_id)
+        for found in answer.fields.get("findings", ())
+    )

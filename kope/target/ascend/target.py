@@ -1,0 +1,307 @@
+"""The target `ascend`: candidates compiled by CANN, run on an NPU, timed by the vendor's profiler.
+
+It puts toolkit, chip, cards, compiler, runner and profiler together. Judging values is the evaluator's. Nothing here
+has run on hardware so far; what it takes for granted is listed in `vendor`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from kope import process, sandbox
+from kope.errors import MachineError, ToolError
+from kope.model import Built, Candidate, CaseRun, Diagnostic, Fingerprint, LaunchCase, Ran, RunMode, TimeKind
+from kope.target.ascend import cards as card_tables
+from kope.target.ascend import chip as chips
+from kope.target.ascend import compile as compiling
+from kope.target.ascend import profilers, session, toolkit, vendor
+from kope.target.ascend.cards import CardReport
+from kope.target.ascend.chip import Chip
+from kope.target.ascend.host import Host, LocalHost
+from kope.target.ascend.pool import CardPool
+from kope.target.ascend.probe import Probe
+from kope.target.ascend.profilers import Profiler, Timing
+from kope.target.ascend.runner import CardRunner
+from kope.target.ascend.session import Session
+from kope.target.ascend.toolkit import Toolkit
+from kope.target.twin.launch import tensor_bytes
+
+EVALUATOR = "1"
+"""Version of what this target refuses and reports; part of every fingerprint."""
+LONGEST_US = 60e6
+"""A time above this is no time of a kernel."""
+_SMI_S = 30.0
+_PROFILER_EXTRA_S = 240.0
+"""What a profiler may take for itself: starting, replaying, writing its tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of the toolchain is chosen: by settings and by the environment KOPE runs in.
+
+    home: of the toolkit, None: find it. profiler: auto, msprof, msopprof or simulator. chip: used where no card says
+    what it is. without: protections to leave out. inherited: variables of the environment (vendor.INHERITED).
+    """
+
+    home: Path | None = None
+    profiler: profilers.Choice = "auto"
+    chip: str = "910b2"
+    without: tuple[str, ...] = ()
+    inherited: Mapping[str, str] | None = None
+
+
+class AscendTarget:
+    """CANN and an NPU. cache: folder for locks of cards and the probe's executable, shared by a user's projects."""
+
+    name = "ascend"
+
+    def __init__(self, cache: Path, choice: Choice | None = None, *, host: Host | None = None) -> None:
+        self._cache = cache
+        self._choice = choice or Choice()
+        self._inherited = dict(self._choice.inherited or {})
+        self.host = host or LocalHost(self._choice.without)
+
+    @cached_property
+    def time_kind(self) -> TimeKind:
+        """Measured on a card; the simulator's times are a model's."""
+        return TimeKind.MODELLED if self.profiler.simulated else TimeKind.MEASURED
+
+    @cached_property
+    def toolkit(self) -> Toolkit:
+        """The installation in use. Raises ToolMissing when there is none."""
+        return toolkit.find(self._choice.home, self._inherited)
+
+    @cached_property
+    def report(self) -> CardReport:
+        """What npu-smi says; no cards where it is not installed. Raises MachineError when it fails."""
+        return read_cards(self.toolkit)
+
+    @cached_property
+    def cards(self) -> tuple[card_tables.Card, ...]:
+        """The cards that may be used: visible and not known to be ill."""
+        return tuple(card for card in card_tables.visible(self.report.cards, self._inherited) if card.healthy)
+
+    @cached_property
+    def chip(self) -> Chip:
+        """The chip of the cards, else the one of the settings."""
+        return chips.describe(
+            soc_of(self.cards[0], self.toolkit) if self.cards else chips.soc_name(self._choice.chip), self.toolkit
+        )
+
+    @cached_property
+    def profiler(self) -> Profiler:
+        """What takes times. Raises ToolMissing when it is not installed, MachineError when it needs a card."""
+        chosen = profilers.choose(self._choice.profiler, self.toolkit, self.chip, has_card=bool(self.cards))
+        if not chosen.simulated and not self.cards:
+            raise MachineError(f"{chosen.name} needs a card and no healthy one is visible; see `kope doctor`")
+        return chosen
+
+    @cached_property
+    def pool(self) -> CardPool:
+        """Who uses which card."""
+        return CardPool([card.id for card in self.cards], self._cache / "cards")
+
+    @cached_property
+    def _runner(self) -> CardRunner:
+        probe = Probe(self._cache / "probe", self.toolkit, self.chip, self.host)
+        return CardRunner(None if self.profiler.simulated else self.pool, probe)
+
+    @cached_property
+    def _environment(self) -> dict[str, str]:
+        """What programs are started with; under the simulator its libraries come first."""
+        found = dict(self.toolkit.environment)
+        if self.profiler.simulated:
+            libraries = [simulator_libraries(self.toolkit, self.chip), found.get("LD_LIBRARY_PATH", "")]
+            found["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, libraries))
+        return found
+
+    @cached_property
+    def _fingerprint(self) -> Fingerprint:
+        driver = f"; driver {self.report.driver}" if self.report.driver else ""
+        versions = f"{self.toolkit.label}; {toolkit.compiler_version(self.toolkit)}{driver}"
+        return Fingerprint("ascend", f"ascend:{self.chip.soc}:{self.profiler.name}", versions, EVALUATOR)
+
+    def fingerprint(self) -> Fingerprint:
+        """Return what times and verdicts depend on. Raises ToolMissing when the toolchain is not there."""
+        return self._fingerprint
+
+    def bound_us(self, case: LaunchCase) -> float | None:
+        """Return the least time moving inputs and outputs takes; None where no bandwidth is published."""
+        read_bytes = sum(tensor_bytes(tensor) for tensor in case.inputs if tensor is not None)
+        return self.chip.bound_us(read_bytes, sum(tensor_bytes(tensor) for tensor in case.outputs))
+
+    def build(self, candidate: Candidate, workdir: Path) -> Built:
+        """Compile a candidate; what is wrong with it is data. Raises ToolError when the installation is at fault."""
+        simulated = self.profiler.simulated
+        return compiling.build(
+            candidate.source, workdir, toolkit=self.toolkit, chip=self.chip, on=self.host, simulated=simulated
+        )
+
+    def run(
+        self, built: Built, cases: Sequence[LaunchCase], mode: RunMode, workdir: Path, *, time_limit_s: float
+    ) -> Ran:
+        """Run cases up to the first that fails. Crash, hang and defect are data in `Ran`.
+
+        Raises MachineError when environment or hardware is at fault, ToolError when the profiler is.
+        """
+        if built.executable is None:
+            raise ValueError("this candidate was not built")
+        run = _Run(self, built.executable, mode, workdir, time_limit_s)
+        profiled = mode == "time" and self.profiler.per_case
+        groups = [[case] for case in cases] if profiled else [list(cases)]
+        runs: list[CaseRun] = []
+        log, steps = "", []
+        for group in groups:
+            record = self._runner.run(group, run.attempt)
+            log += record.log
+            steps += record.steps
+            runs += [self._finished(case_run, run, case) for case_run, case in zip(record.runs, group, strict=False)]
+            if len(record.runs) < len(group) or not runs[-1].ok:
+                break
+        return Ran(tuple(runs), log, tuple(steps))
+
+    def _finished(self, found: CaseRun, run: _Run, case: LaunchCase) -> CaseRun:
+        """Put times to a run, and refuse those that cannot be."""
+        timing = run.timings.get(found.case_id, Timing())
+        findings = (*found.diagnostics, *timing.diagnostics)
+        bound_us = self.bound_us(case)
+        absurd = _absurd(timing.duration_us, found.case_id)
+        findings = (*findings, *absurd)
+        ok = found.ok and not absurd and not any(one.severity == "error" for one in timing.diagnostics)
+        return replace(
+            found,
+            ok=ok,
+            diagnostics=findings,
+            duration_us=timing.duration_us if ok else (),
+            bound_us=bound_us,
+            counters=timing.counters if ok else {},
+        )
+
+
+class _Run:
+    """Runs groups of cases of one executable; every process gets a folder of its own. timings: by case."""
+
+    def __init__(self, target: AscendTarget, executable: Path, mode: RunMode, workdir: Path, limit_s: float) -> None:
+        self._target = target
+        self._executable = executable
+        self._mode: RunMode = mode
+        self._workdir = workdir
+        self._limit_s = limit_s
+        self._processes = 0
+        self.timings: dict[str, Timing] = {}
+
+    def attempt(self, cases: Sequence[LaunchCase], card: int | None) -> Session:
+        """Run cases in one process; when timing under the profiler, once more when the profiler fails."""
+        if self._mode == "verify":
+            return self._verify(cases, card)
+        try:
+            return self._time(cases, card)
+        except ToolError:
+            return self._time(cases, card)
+
+    def _verify(self, cases: Sequence[LaunchCase], card: int | None) -> Session:
+        folder = self._folder()
+
+        def start(arguments: Sequence[str], where: Path) -> sandbox.Finished:
+            return self._start(["./candidate", *arguments], where, card, cases, self._limit_s)
+
+        return session.run(start, cases, "verify", folder, self._parameters({}), limit_s=self._limit_s)
+
+    def _time(self, cases: Sequence[LaunchCase], card: int | None) -> Session:
+        profiler = self._target.profiler
+        folder = self._folder()
+        output = folder.resolve() / "profile"
+        output.mkdir(mode=0o700)
+        pauses = (
+            profiler.parameters["gap_us"] * (profiler.parameters["warm_up"] + profiler.parameters["repeats"]) * 1e-6
+        )
+        limit_s = self._limit_s + _PROFILER_EXTRA_S + pauses * len(cases)
+
+        def start(arguments: Sequence[str], where: Path) -> sandbox.Finished:
+            return self._start(profiler.argv(["./candidate", *arguments], output), where, card, cases, limit_s)
+
+        done = session.run(start, cases, "time", folder, self._parameters(profiler.parameters), limit_s=limit_s)
+        if done.calls:
+            self.timings.update(profiler.read(output, done.calls, done.done.output))
+        return done
+
+    def _folder(self) -> Path:
+        """Make the next process's folder, the executable in it: profilers want no long or odd paths."""
+        self._processes += 1
+        folder = self._workdir / f"process-{self._processes}"
+        folder.mkdir(mode=0o700, parents=True)
+        try:
+            os.link(self._executable, folder / "candidate")
+        except OSError:
+            shutil.copy2(self._executable, folder / "candidate")
+        return folder
+
+    def _start(
+        self, argv: Sequence[str], folder: Path, card: int | None, cases: Sequence[LaunchCase], limit_s: float
+    ) -> sandbox.Finished:
+        outputs = (tensor.path for case in cases for tensor in case.outputs) if self._mode == "verify" else ()
+        inputs = (tensor.path for case in cases for tensor in case.inputs if tensor is not None)
+        return self._target.host.run(
+            argv,
+            folder,
+            environment={**self._target._environment, "ASCEND_PROCESS_LOG_PATH": str(folder)},
+            readable=[
+                *sorted({path.parent for path in inputs if path is not None}),
+                *self._target.toolkit.folders,
+            ],
+            writable=sorted({path.parent for path in outputs if path is not None}),
+            card=card,
+            wall_s=limit_s,
+        )
+
+    def _parameters(self, more: Mapping[str, float]) -> dict[str, float]:
+        chip = self._target.chip
+        return {"vector_core_count": chip.vector_cores, "ub_kernel_bytes": chip.ub_kernel_bytes, **more}
+
+
+def read_cards(found: Toolkit) -> CardReport:
+    """Return the cards npu-smi shows; none where it is not installed. Raises MachineError when it fails."""
+    program = found.program("npu-smi")
+    if program is None:
+        return CardReport((), "")
+    done = process.run([str(program), "info"], env=found.environment, timeout_s=_SMI_S)
+    if done.returncode != 0 or done.timed_out:
+        words = " ".join((done.stderr or done.stdout).split())[:200] or f"status {done.returncode}"
+        raise MachineError(f"npu-smi info failed ({words}); check the driver, then `kope doctor`")
+    return card_tables.read_info(done.stdout)
+
+
+def soc_of(card: card_tables.Card, found: Toolkit) -> str:
+    """Return the SoC name of a card: from the table, or where that says only Ascend910, from the board's own page."""
+    name = chips.soc_name(card.name)
+    if name not in ("Ascend910", "Ascend950"):
+        return name
+    program = found.needed("npu-smi")
+    argv = [str(program), "info", "-t", "board", "-i", str(card.npu), "-c", str(card.chip)]
+    done = process.run(argv, env=found.environment, timeout_s=_SMI_S)
+    return chips.soc_name(card_tables.read_chip_name(done.stdout) or card.name)
+
+
+def simulator_libraries(found: Toolkit, chip: Chip) -> str:
+    """Return the folder of the simulator's libraries for a chip. Raises ToolError when the toolkit has none."""
+    places = [
+        found.home / place.format(soc=chip.soc, arch=chip.arch.replace("-", "_")) for place in vendor.SIMULATOR_PLACES
+    ]
+    for place in places:
+        if place.is_dir():
+            return str(place)
+    raise ToolError(f"{found.label} has no simulator of {chip.soc} ({places[0]}); install it or use a card")
+
+
+def _absurd(times_us: Sequence[float], case_id: str) -> tuple[Diagnostic, ...]:
+    """Return a finding when a time is none: zero, negative, not a number, infinite or longer than any kernel."""
+    bad = [value for value in times_us if not 0.0 < value < LONGEST_US]
+    if not bad:
+        return ()
+    message = f"the profiler gave {bad[0]} us as a time"
+    return (Diagnostic("absurd-time", message, remedy="profile again; no time is given", case_id=case_id),)

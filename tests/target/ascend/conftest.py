@@ -1,0 +1,38 @@
+"""Stand-in toolkits, installed once per session and generation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kope.target.ascend.target import AscendTarget, Choice
+from kope.target.twin import TwinTarget
+from tests.target.ascend.toolkit import Generation, StandIn, install
+
+Install = Callable[..., StandIn]
+
+
+@pytest.fixture
+def install_toolkit(twin: TwinTarget, twin_cache: Path, tmp_path: Path) -> Iterator[Install]:
+    """Install stand-ins of a generation below the test's folder."""
+
+    def make(generation: Generation, cards: tuple[str, ...] = ("OK",)) -> StandIn:
+        return install(tmp_path / "cann", generation, twin, twin_cache, cards)
+
+    yield make
+
+
+Target = Callable[..., AscendTarget]
+
+
+@pytest.fixture
+def target_on(tmp_path: Path) -> Target:
+    """Return the target on a stand-in."""
+
+    def make(stand_in: StandIn, **choice: object) -> AscendTarget:
+        inherited = {**stand_in.inherited, **choice.pop("environment", {})}  # type: ignore[dict-item]
+        return AscendTarget(tmp_path / "cache", Choice(inherited=inherited, **choice))  # type: ignore[arg-type]
+
+    return make
