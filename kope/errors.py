@@ -19,7 +19,8 @@ is at fault. Every message is one line that ends with the next step; the command
     │   ├── ToolMissing     not installed; the message says how to get it
     │   └── ToolTimeout     KOPE's own tool (not the candidate) did not answer in time
     ├── SandboxError        the machine refuses a protection that is required
-    └── MachineError        disk full, too little memory for a case
+    └── MachineError        disk full, ...
+        └── CaseTooLarge    too little memory or disk for a case
 """
 
 from __future__ import annotations
@@ -102,3 +103,7 @@ class SandboxError(KopeError):
 
 class MachineError(KopeError):
     """The machine cannot do it: disk full, too little memory."""
+
+
+class CaseTooLarge(MachineError):
+    """A case needs more memory or disk than there is."""

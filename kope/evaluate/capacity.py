@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from kope.errors import MachineError
+from kope.errors import CaseTooLarge
 from kope.evaluate.dtypes import FLOATS, size_bytes
 from kope.model import Case
 
@@ -27,16 +27,16 @@ def case_bytes(case: Case) -> int:
 
 
 def require_room(task_name: str, case: Case, folder: Path) -> None:
-    """Raise MachineError, naming the numbers, when a case needs more memory or disk than there is."""
+    """Raise CaseTooLarge, naming the numbers, when a case needs more memory or disk than there is."""
     need, have = reference_bytes(case), available_memory_bytes()
     if need > have:
-        raise MachineError(
+        raise CaseTooLarge(
             f"case {case.id} of {task_name} needs about {_gib(need)} of memory (inputs {_gib(case_bytes(case))}, the "
             f"rest for its float64 reference) and {_gib(have)} is available; make its shape smaller or free memory"
         )
     disk, free = need // 2, shutil.disk_usage(folder).free
     if disk > free:
-        raise MachineError(
+        raise CaseTooLarge(
             f"case {case.id} of {task_name} needs about {_gib(disk)} of disk, {_gib(free)} is free in {folder.parent}; "
             "free some, or set another cache folder"
         )

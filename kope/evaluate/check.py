@@ -6,25 +6,32 @@ Warnings change no verdict; what makes a task unusable is raised as ReferenceErr
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kope.errors import ReferenceError_
-from kope.evaluate.null_candidates import passing_null_candidates
+from kope.evaluate.compare import MISMATCH
+from kope.evaluate.disputes import native_comparisons
+from kope.evaluate.null_candidates import passing_null_candidates, strictly
 from kope.evaluate.plan import by_size
 from kope.evaluate.prepared import CaseLibrary, PreparedCase
-from kope.model import Task, TensorSpec
+from kope.model import Task, TensorFile, TensorSpec
 
 
 @dataclass(frozen=True, slots=True)
 class CaseCheck:
-    """One case that ran. null_candidates: which trivial outputs it accepts; () is as it should be."""
+    """One case that ran. null_candidates: which trivial outputs it accepts; () is as it should be.
+
+    native_error: how far the reference is off in the precision a kernel has, as a multiple of the tolerance; None when
+    it does not run so. Above 1 the case is disputed.
+    """
 
     case_id: str
     inputs: tuple[TensorSpec | None, ...]
     outputs: tuple[TensorSpec, ...]
     null_candidates: tuple[str, ...]
+    native_error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +51,22 @@ class TaskCheck:
             for case in self.cases
             if case.null_candidates
         ]
+        lines += [
+            f"case {case.case_id} is disputed: {_off(case.native_error)}; "
+            "raise atol, name its `reduction`, or change its range"
+            for case in self.cases
+            if case.native_error is not None and case.native_error > 1
+        ]
         sizes = [spec.numel for case in self.cases for spec in case.inputs if spec is not None and spec.shape]
         if sizes and not any(size % 16 for size in sizes):
             lines.append("every tensor has a multiple of 16 elements: kernels with a wrong tail pass; add an odd size")
         return tuple(lines)
+
+
+def _off(native_error: float) -> str:
+    if native_error < MISMATCH:
+        return f"computed in the kernel's precision, the reference itself misses the tolerance {native_error:.3g} times"
+    return "computed in the kernel's precision, the reference itself has NaN or inf in other places"
 
 
 def check_task(task: Task, library: CaseLibrary, *, progress: Callable[[str], None] = lambda text: None) -> TaskCheck:
@@ -62,17 +81,20 @@ def check_task(task: Task, library: CaseLibrary, *, progress: Callable[[str], No
     with tempfile.TemporaryDirectory(prefix="kope-check-") as folder:
         progress("running it again on the smallest case")
         _require_repeatable(task, prepared, CaseLibrary(Path(folder) / "again", library.runner))
+        progress("running it in the precision of a kernel")
+        natives = library.natives(task, prepared)
         cases = []
-        for item in prepared:
+        for item, native in zip(prepared, natives, strict=True):
             progress(f"trying null candidates on case {item.case.id}")
-            cases.append(_check_case(task, item, Path(folder)))
+            cases.append(_check_case(task, item, native, Path(folder)))
     return TaskCheck(task, tuple(cases), sum(float(str(value)) for value in seconds))
 
 
-def _check_case(task: Task, item: PreparedCase, folder: Path) -> CaseCheck:
+def _check_case(task: Task, item: PreparedCase, native: Sequence[TensorFile], folder: Path) -> CaseCheck:
     specs = tuple(None if given is None else given.spec for given in item.inputs)
-    nulls = passing_null_candidates(item, task.tolerance, folder)
-    return CaseCheck(item.case.id, specs, tuple(want.spec for want in item.wants), nulls)
+    nulls = passing_null_candidates(item, strictly(task), folder)
+    errors = [comparison.violation for comparison in native_comparisons(task, item, native)] if native else []
+    return CaseCheck(item.case.id, specs, tuple(want.spec for want in item.wants), nulls, max(errors, default=None))
 
 
 def _require_repeatable(task: Task, prepared: list[PreparedCase], fresh: CaseLibrary) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ class Draft:
         self.evidence = dict(evidence)
         self.results = {case.id: CaseResult(case.id) for case in cases}
         self.seen: set[str] = set()
+        self.failed: dict[str, Stage] = {}
         self.diagnostics: list[Diagnostic] = []
         self.steps: list[Mapping[str, Any]] = []
         self.logs: list[str] = []
@@ -42,8 +44,18 @@ class Draft:
     def _see(self, verdict: CaseVerdict) -> None:
         self.seen.add(verdict.case_id)
         self.diagnostics.extend(verdict.diagnostics)
+        if not verdict.passed:
+            self.failed[verdict.case_id] = verdict.stage
+        passed = None if verdict.disputed else verdict.passed
         old = self.results[verdict.case_id]
-        self.results[verdict.case_id] = replace(old, passed=verdict.passed, error=verdict.error)
+        self.results[verdict.case_id] = replace(old, passed=passed, error=verdict.error, official=verdict.official)
+
+    def fail(self, case_id: str, stage: Stage, found: Sequence[Diagnostic]) -> None:
+        """Let a case fail after all; a time it had is no longer one."""
+        self.seen.add(case_id)
+        self.failed[case_id] = stage
+        self.diagnostics.extend(found)
+        self.results[case_id] = replace(self.results[case_id], passed=False, duration_us=())
 
     def add_times(self, runs: Iterable[CaseRun], bounds: Mapping[str, float | None]) -> None:
         """Keep times and counters; a later call replaces an earlier one's."""
@@ -58,16 +70,17 @@ class Draft:
 
     def outcome(self, stage: Stage, verdict: Verdict) -> Outcome:
         """Return the finished outcome, cases in the task's order, those that were never reached left out."""
+        log = clip("".join(self.logs))
         return Outcome(
             stage=stage,
             verdict=verdict,
             diagnostics=tuple(merge(self.diagnostics)),
             cases=tuple(result for case_id, result in self.results.items() if case_id in self.seen),
             time_kind=self.time_kind,
-            log=clip("".join(self.logs)),
+            log=log,
             wall_s=time.monotonic() - self.started,
             steps=tuple(self.steps),
-            evidence=self.evidence,
+            evidence=self.evidence | {"log": hashlib.sha256(log.encode()).hexdigest()},
         )
 
 

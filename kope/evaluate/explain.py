@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from kope.evaluate.challenge import FRESH_VALUES, Question
 from kope.evaluate.compare import Comparison
 from kope.model import Diagnostic
 
@@ -42,6 +44,21 @@ def wrong_value(case_id: str, comparison: Comparison) -> Diagnostic:
         case_id=case_id,
         count=comparison.wrong,
     )
+
+
+def learned_by_heart(question: Question, found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Describe a failed challenge: what was asked, and below it what went wrong there."""
+    shapes = ", ".join(f"{one.spec.name} {list(one.spec.shape)}" for one in question.case.inputs if one is not None)
+    if question.kind == FRESH_VALUES:
+        message = f"right on the values of case {question.of}, wrong on fresh ones of the same shapes ({shapes})"
+        remedy = "compute every output from the inputs; use no constant that holds for the values of the cases only"
+    else:
+        message = f"right on the shapes of the task, wrong on others: case {question.of} with {shapes}"
+        remedy = (
+            "compute tiling from the shapes of the call and handle any length; a task whose shapes never change says"
+            " fixed_shapes = true"
+        )
+    return (Diagnostic(question.kind, message, remedy=remedy, case_id=question.of), *found)
 
 
 def _examples(comparison: Comparison) -> str:

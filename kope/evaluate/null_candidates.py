@@ -1,12 +1,13 @@
 """What a case accepts that no kernel should be praised for: zeros, ones, NaN, the input as it is, a constant.
 
 A case that a null candidate passes tells little about a kernel. `kope task check` marks it; verdicts are not changed.
+Which rule accepts is the caller's choice, so that the same list can be made for a suite's own.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,33 +15,43 @@ import numpy as np
 from kope.evaluate.compare import compare_output
 from kope.evaluate.dtypes import FLOATS, file_dtype, size_bytes, want_dtype
 from kope.evaluate.prepared import PreparedCase
-from kope.model import TensorFile, Tolerance
+from kope.evaluate.rules import case_tolerance
+from kope.model import Task, TensorFile
 
 _BLOCK = 1 << 18
+Accepts = Callable[[PreparedCase, Sequence[Path]], bool]
+"""Whether a rule accepts these output files for a case."""
 _Fill = Callable[[PreparedCase, TensorFile, Path], bool]
 """Writes a null output to a file; False when it does not apply to this output."""
 
 
-def passing_null_candidates(
-    prepared: PreparedCase, tolerance: Mapping[str, Tolerance], folder: Path
-) -> tuple[str, ...]:
+def passing_null_candidates(prepared: PreparedCase, accepts: Accepts, folder: Path) -> tuple[str, ...]:
     """Return the null candidates that pass a case on all of its outputs. `folder` takes temporary files."""
-    return tuple(name for name, fill in _FILLS.items() if _passes(prepared, tolerance, folder, fill))
+    return tuple(name for name, fill in _FILLS.items() if _passes(prepared, accepts, folder, fill))
 
 
-def _passes(prepared: PreparedCase, tolerance: Mapping[str, Tolerance], folder: Path, fill: _Fill) -> bool:
-    got = folder / "null.bin"
-    try:
-        for want in prepared.wants:
+def strictly(task: Task) -> Accepts:
+    """Return the strict rule."""
+
+    def accepts(prepared: PreparedCase, outputs: Sequence[Path]) -> bool:
+        for got, want in zip(outputs, prepared.wants, strict=True):
             assert want.path is not None
-            if not fill(prepared, want, got):
-                return False
-            rule = tolerance[want.spec.dtype]
+            rule = case_tolerance(task, prepared.case, want.spec.dtype)
             if not compare_output(got, want.path, want.spec, rule, first_wrong_block=True).passed:
                 return False
         return True
+
+    return accepts
+
+
+def _passes(prepared: PreparedCase, accepts: Accepts, folder: Path, fill: _Fill) -> bool:
+    outputs = [folder / f"null-{number}.bin" for number in range(len(prepared.wants))]
+    try:
+        filled = all(fill(prepared, want, got) for want, got in zip(prepared.wants, outputs, strict=True))
+        return filled and accepts(prepared, outputs)
     finally:
-        got.unlink(missing_ok=True)
+        for got in outputs:
+            got.unlink(missing_ok=True)
 
 
 def _zeros(_: PreparedCase, want: TensorFile, got: Path) -> bool:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from kope.evaluate.capacity import case_bytes
 from kope.evaluate.prepared import PreparedCase
-from kope.evaluate.rules import SMALL_CASES
 from kope.model import Case
 
+SMALL_CASES = 3
 _GROUP_BYTES = 8 << 20
 
 

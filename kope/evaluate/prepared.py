@@ -19,6 +19,7 @@ import numpy as np
 from kope.errors import MachineError
 from kope.evaluate.cache import ContentCache
 from kope.evaluate.capacity import require_room
+from kope.evaluate.dtypes import file_dtype, want_dtype
 from kope.evaluate.inputs import INPUT_RULES, draw
 from kope.evaluate.reference import ReferenceRunner
 from kope.model import Case, Task, TensorFile, TensorSpec
@@ -67,11 +68,39 @@ class CaseLibrary:
             self.wants.evict()
         prepared = []
         for case, meta in zip(cases, input_metas, strict=True):
-            want = wants[case.id] or self._find(self.wants, _want_key(task, case, seed))
-            if want is None:
-                raise MachineError(f"{self.wants.folder}: an entry vanished while in use; run the command again")
+            want = wants[case.id] or self._found(_want_key(task, case, seed))
             prepared.append(_prepared(case, meta, want))
         return prepared
+
+    def prepare_accepted(self, task: Task, cases: Sequence[Case], seed: int) -> list[PreparedCase]:
+        """Return those of the cases that the reference gives an answer for."""
+        metas = {case.id: self._inputs(task, case, seed) for case in cases}
+        accepted = []
+        with self.wants.stage() as folder:
+            jobs = [(case, _tensor_files(metas[case.id])) for case in cases]
+            for case, outputs in self.runner.run(task, jobs, folder, keep_going=True):
+                key = _want_key(task, case, seed)
+                self._publish(folder, case, outputs, key)
+                accepted.append(_prepared(case, metas[case.id], self._found(key)))
+        return accepted
+
+    def natives(self, task: Task, cases: Sequence[PreparedCase], seed: int = 0) -> list[tuple[TensorFile, ...]]:
+        """Return, per case, what the reference gives when it computes as a kernel does, rounded to the outputs' dtypes.
+
+        () where it cannot do that, or gives other shapes then.
+        """
+        keys = [sha256_of([_want_key(task, item.case, seed), "native", task.native]) for item in cases]
+        missing = [(item, key) for item, key in zip(cases, keys, strict=True) if self._find(self.wants, key) is None]
+        if missing:
+            with self.wants.stage() as folder:
+                jobs = [(item.case, item.inputs) for item, _ in missing]
+                run = self.runner.run(task, jobs, folder, native=True, keep_going=True)
+                outputs = {case.id: tuple(map(_rounded, files)) for case, files in run}
+                for item, key in missing:
+                    found = outputs.get(item.case.id, ())
+                    fits = [file.spec for file in found] == [want.spec for want in item.wants]
+                    self._publish(folder, item.case, found if fits else (), key)
+        return [tuple(file for file in _tensor_files(self._found(key)) if file is not None) for key in keys]
 
     def drop(self, prepared: PreparedCase) -> None:
         """Forget a case whose files cannot be trusted any more."""
@@ -114,9 +143,20 @@ class CaseLibrary:
                 require_room(task.name, case, folder)
             jobs = [(case, _tensor_files(meta)) for case, meta in missing]
             for case, outputs in self.runner.run(task, jobs, folder):
-                target = folder / f"case-{case.id}"
-                _write_meta(target, [_file_entry(item.path, item.spec, _hash_file(item.path)) for item in outputs])
-                self.wants.publish(target, _want_key(task, case, seed))
+                self._publish(folder, case, outputs, _want_key(task, case, seed))
+
+    def _publish(self, folder: Path, case: Case, outputs: Sequence[TensorFile], key: str) -> None:
+        target = folder / f"case-{case.id}"
+        target.mkdir(exist_ok=True)
+        _write_meta(target, [_file_entry(item.path, item.spec, _hash_file(item.path)) for item in outputs])
+        self.wants.publish(target, key)
+
+    def _found(self, key: str) -> dict[str, Any]:
+        """Return an entry that was just published."""
+        found = self._find(self.wants, key)
+        if found is None:
+            raise MachineError(f"{self.wants.folder}: an entry vanished while in use; run the command again")
+        return found
 
     def _find(self, cache: ContentCache, key: str) -> dict[str, Any] | None:
         """Return an entry's description when all of its files are as they were published; drop it otherwise."""
@@ -134,6 +174,15 @@ class CaseLibrary:
             cache.drop(key)
             return None
         return meta | {"folder": entry, "key": key}
+
+
+def _rounded(output: TensorFile) -> TensorFile:
+    """Round a stored output to its own dtype, as a kernel would write it."""
+    assert output.path is not None
+    wide = np.fromfile(output.path, want_dtype(output.spec.dtype))
+    with np.errstate(all="ignore"):
+        wide.astype(file_dtype(output.spec.dtype)).tofile(output.path)
+    return output
 
 
 def _file_entry(path: Path | None, spec: TensorSpec, digest: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ _CHILD = Path(__file__).with_name("reference_child.py")
 _INTEGER_RANGE = {
     "int8": (-128, 127),
     "uint8": (0, 255),
+    "int16": (-(2**15), 2**15 - 1),
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1),
 }
@@ -46,12 +47,14 @@ class ReferenceRunner:
         self.steps: list[dict[str, object]] = []
 
     def run(
-        self, task: Task, cases: Sequence[CaseFiles], folder: Path
+        self, task: Task, cases: Sequence[CaseFiles], folder: Path, *, native: bool = False, keep_going: bool = False
     ) -> Iterator[tuple[Case, tuple[TensorFile, ...]]]:
         """Run the reference on cases whose input files exist, then yield each case with its outputs.
 
         Output files lie in `folder`/case-<id>/, in the dtype of dtypes.want_dtype; their specs carry the expected shape
-        and dtype. What finished is yielded before ReferenceError_ is raised for the first case that did not.
+        and dtype. What finished is yielded before ReferenceError_ is raised for the first case that did not; with
+        keep_going, cases that fail are left out. native: run it in the precision a kernel has, and the task's
+        function for that where it has one.
         """
         _require_framework(task)
         reference = folder / "reference.py"
@@ -59,8 +62,10 @@ class ReferenceRunner:
         result = folder / "result.jsonl"
         request = {
             "reference": str(reference),
-            "symbol": task.symbol,
+            "symbol": task.native or task.symbol if native else task.symbol,
             "framework": task.framework,
+            "native": native,
+            "keep_going": keep_going,
             "result": str(result),
             "cases": [_case_request(task, case, files, folder) for case, files in cases],
         }
@@ -69,10 +74,16 @@ class ReferenceRunner:
         self.steps.append({"step": "reference", **done.step})
         events = _events(result)
         for case, _ in cases:
-            event = events.get(case.id, {})
-            if event.get("event") != "done":
-                raise ReferenceError_(_failure(task, case, events, done, self.time_limit_s))
-            yield case, _outputs(task, case, event["outputs"], folder)
+            try:
+                event = events.get(case.id, {})
+                if event.get("event") != "done":
+                    raise ReferenceError_(_failure(task, case, events, done, self.time_limit_s))
+                outputs = _outputs(task, case, event["outputs"], folder)
+            except ReferenceError_:
+                if not keep_going:
+                    raise
+            else:
+                yield case, outputs
 
     def _start(self, folder: Path, cases: Sequence[CaseFiles]) -> sandbox.Finished:
         disk_bytes = _DISK_BYTES + 2 * sum(reference_bytes(case) for case, _ in cases)

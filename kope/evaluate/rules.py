@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from kope.evaluate import compare, prepared
-from kope.evaluate.inputs import INPUT_RULES
+import math
+from dataclasses import replace
 
-EVALUATOR_VERSION = 1
+from kope.evaluate import challenge, compare, prepared
+from kope.evaluate.dtypes import FLOATS
+from kope.evaluate.inputs import INPUT_RULES
+from kope.evaluate.plan import SMALL_CASES
+from kope.model import Case, Task, Tolerance
+
+EVALUATOR_VERSION = 2
 """Raised by hand whenever judging changes in a way the constants below do not show."""
-SMALL_CASES = 3
 TIME_AGREEMENT = 0.01
 """How far two modelled times of the same case may differ before neither is believed."""
 
@@ -17,7 +22,27 @@ def evaluator_fingerprint() -> str:
     rules = {
         "compare": [compare.MEAN_SHARE, compare.INTEGER_MEAN_SHARE, compare.MISMATCH],
         "inputs": INPUT_RULES,
+        "challenge": challenge.CHALLENGE_RULES,
         "small_cases": SMALL_CASES,
         "time_agreement": TIME_AGREEMENT,
     }
     return f"{EVALUATOR_VERSION}-{prepared.sha256_of(rules)[:12]}"
+
+
+def case_tolerance(task: Task, case: Case, dtype: str) -> Tolerance:
+    """Return the tolerance of an output of `dtype` in a case.
+
+    Where the task names its reduction, atol is that of one term: rounding errors of n terms add up like sqrt(n).
+    """
+    rule = task.tolerance[dtype]
+    terms = reduction_terms(task, case) if dtype in FLOATS else 1
+    return rule if terms == 1 else replace(rule, atol=rule.atol * math.sqrt(terms))
+
+
+def reduction_terms(task: Task, case: Case) -> int:
+    """Return how many elements an output element of the case adds up, 1 when the task does not say."""
+    if task.reduction is None:
+        return 1
+    name, axes = task.reduction
+    shapes = [given.spec.shape for given in case.inputs if given is not None and given.spec.name == name]
+    return math.prod(shape[axis] for shape in shapes for axis in axes)

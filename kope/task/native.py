@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kope.errors import TaskError
@@ -21,6 +21,7 @@ DEFAULT_TOLERANCE = {
     "bfloat16": Tolerance(rtol=2.0**-7, atol=2.0**-13),
     "int8": Tolerance(0.0, 0.0),
     "uint8": Tolerance(0.0, 0.0),
+    "int16": Tolerance(0.0, 0.0),
     "int32": Tolerance(0.0, 0.0),
     "int64": Tolerance(0.0, 0.0),
     "bool": Tolerance(0.0, 0.0),
@@ -28,7 +29,10 @@ DEFAULT_TOLERANCE = {
 """Rounding the exact result to float16 costs at most a quarter of its tolerance, to bfloat16 half of it. float32: tight
 enough that computing in half precision fails, loose enough for hardware exp and long sums. Integers are exact."""
 
-_KEYS = ("text", "tags", "inputs", "outputs", "attrs", "tolerance", "cases", "reference", "symbol", "framework")
+_KEYS = (
+    *("text", "tags", "inputs", "outputs", "attrs", "tolerance", "cases", "reference", "symbol", "framework"),
+    *("native", "reduction", "fixed_shapes"),
+)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
@@ -51,8 +55,9 @@ def load_task(folder: Path) -> Task:
         if name in {decl.name for decl in inputs}:
             fields.fail(f"attrs.{name}", "is also an input; rename one of them")
     outputs = _outputs(fields, inputs)
-    symbol = fields.text("symbol", "reference")
-    reference = _reference(fields, folder, symbol, inputs, attrs)
+    symbol, native = fields.text("symbol", "reference"), fields.text("native", "")
+    reference = _reference(fields, folder, [name for name in (symbol, native) if name], inputs, attrs)
+    cases = _cases(fields, inputs, attrs)
     parts = {
         "name": folder.name,
         "inputs": tuple(decl.name for decl in inputs),
@@ -61,8 +66,11 @@ def load_task(folder: Path) -> Task:
         "reference": reference,
         "symbol": symbol,
         "framework": _framework(fields),
-        "cases": _cases(fields, inputs, attrs),
+        "cases": cases,
         "tolerance": _tolerance(fields.child("tolerance")),
+        "native": native,
+        "reduction": _reduction(fields.child("reduction"), inputs, cases),
+        "fixed_shapes": _fixed_shapes(fields),
     }
     text, tags = fields.text("text"), fields.words("tags", ())
     return Task(**parts, text=text, tags=tags, digest=task_digest(**parts), folder=folder)  # type: ignore[arg-type]
@@ -84,7 +92,7 @@ def _read_toml(file: Path) -> dict[str, object]:
 
 
 def _reference(
-    fields: Fields, folder: Path, symbol: str, inputs: tuple[InputDecl, ...], attrs: Mapping[str, AttrValue]
+    fields: Fields, folder: Path, symbols: Sequence[str], inputs: tuple[InputDecl, ...], attrs: Mapping[str, AttrValue]
 ) -> str:
     file = (folder / fields.text("reference", "reference.py")).resolve()
     if folder not in file.parents:
@@ -95,7 +103,8 @@ def _reference(
         raise TaskError(f"{file}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
     except OSError as error:
         raise TaskError(f"{file}: {error.strerror}; write the reference there") from error
-    check_signature(source, file, symbol, [decl.name for decl in inputs], list(attrs))
+    for symbol in symbols:
+        check_signature(source, file, symbol, [decl.name for decl in inputs], list(attrs))
     return source
 
 
@@ -131,6 +140,32 @@ def _tolerance(fields: Fields | None) -> dict[str, Tolerance]:
         default = rules[dtype]
         rules[dtype] = Tolerance(entry.number("rtol", default.rtol, low=0), entry.number("atol", default.atol, low=0))
     return rules
+
+
+def _reduction(
+    fields: Fields | None, inputs: tuple[InputDecl, ...], cases: tuple[Case, ...]
+) -> tuple[str, tuple[int, ...]] | None:
+    """Read { x = [-1] }: the axes of one input whose elements are added up in each output element."""
+    if fields is None:
+        return None
+    fields.only(*(decl.name for decl in inputs))
+    if len(fields.table) != 1:
+        fields.fail("", "names one input; write reduction = { x = [-1] }")
+    ((name, axes),) = fields.table.items()
+    if not isinstance(axes, list) or not axes or not all(type(axis) is int for axis in axes):
+        fields.fail(name, f"{axes!r} is not a list of axes; write {name} = [-1]")
+    for given in (given for case in cases for given in case.inputs if given is not None and given.spec.name == name):
+        rank = len(given.spec.shape)
+        if not all(-rank <= axis < rank for axis in axes):
+            fields.fail(name, f"{axes!r} does not fit the shape {list(given.spec.shape)} of a case; name axes it has")
+    return name, tuple(axes)
+
+
+def _fixed_shapes(fields: Fields) -> bool:
+    value = fields.table.get("fixed_shapes", False)
+    if not isinstance(value, bool):
+        fields.fail("fixed_shapes", f"{value!r} is not true or false")
+    return value
 
 
 def _cases(fields: Fields, inputs: tuple[InputDecl, ...], attrs: Mapping[str, AttrValue]) -> tuple[Case, ...]:

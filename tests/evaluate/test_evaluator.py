@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import kope
 from kope.evaluate import CaseLibrary, TaskEvaluator, evaluator_fingerprint
 from kope.model import Candidate, Diagnostic, LaunchCase, Outcome, Stage, Task, TimeKind, Verdict
 
 SMALL = ("3", "4", "2")  # one of each dtype, by bytes
 ALL = ("3", "4", "2", "5", "1")
+CHALLENGE = ("3-fresh", "4-fresh", "2-fresh", "3-grown0", "4-grown0", "2-grown0")
 
 
 class Judge:
@@ -47,7 +49,7 @@ def test_a_right_kernel_is_verified_on_all_cases(scripted: Any, judge: Any) -> N
     run = judge(target)
     outcome = run()
     assert (outcome.stage, outcome.verdict, outcome.ok) == (Stage.PROFILE, Verdict.VERIFIED, True)
-    assert target.runs == [("verify", SMALL), ("time", ALL), ("verify", ("5", "1"))]
+    assert target.runs == [("verify", SMALL), ("time", ALL), ("verify", ("5", "1")), ("verify", CHALLENGE)]
     assert run.asked == [dict.fromkeys(ALL, 11.0)]
     assert [case.case_id for case in outcome.cases] == ["1", "2", "3", "4", "5"]
     first = outcome.cases[0]
@@ -82,6 +84,8 @@ def test_evidence_and_steps_make_a_verdict_checkable(scripted: Any, judge: Any, 
         ("reference", "request.json", 0),
         ("time", "time", 0),
         ("verify", "verify", 0),
+        ("reference", "request.json", 0),
+        ("challenge", "verify", 0),
     ]
     evidence = dict(outcome.evidence)
     assert evidence["source"] == Candidate.of("kernel").id
@@ -92,10 +96,20 @@ def test_evidence_and_steps_make_a_verdict_checkable(scripted: Any, judge: Any, 
         "scripted:chip:1",
         "python",
     )
-    assert {len(evidence[name]) for name in ("inputs", "reference")} == {64}
+    hashes = ("inputs", "reference", "reference_source", "challenge", "log")
+    assert {len(evidence[name]) for name in hashes} == {64}
+    assert (evidence["seed"], evidence["kope"]) == ("0", kope.__version__)
+    assert {"python", "numpy", "ml_dtypes", "machine"} <= set(evidence)
     again = run()
     assert again.evidence == outcome.evidence
-    assert [step["step"] for step in again.steps] == ["compile", "small cases", "time", "verify"]
+    assert [step["step"] for step in again.steps] == [
+        "compile",
+        "small cases",
+        "time",
+        "verify",
+        "reference",
+        "challenge",
+    ]
     assert "--- small cases ---\nran verify\n" in outcome.log
 
 
