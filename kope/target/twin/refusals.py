@@ -38,7 +38,11 @@ _RUNTIME_WORDS = re.compile(
 _MACHINE_WORDS = re.compile(
     r"asm|__asm|__asm__|vector_size|__vector_size__|ext_vector_type|__builtin_ia32\w*|__builtin_neon\w*"
     r"|__builtin_shuffle\w*|_mm\d*_\w+|target_clones|_Pragma|__has_include\w*|__has_embed|thread_local|__thread"
+    r"|__builtin_(?:frame_address|return_address|extract_return_addr|frob_return_addr|dwarf_cfa|eh_\w+|apply\w*)"
+    r"|__builtin_(?:longjmp|setjmp|read\w*counter|arm_\w+|get_device_side_mangled_name)|_?_rdtscp?"
 )
+_WARM_UP_WORDS = re.compile(r"CannBench(?:Warmup|CacheClean)\w*|MatMulV3")
+"""Kernels that a benchmark's timer leaves out, by name."""
 _ATTRIBUTES = re.compile(r"optimize|ifunc|constructor|destructor|simd|target|alias|weakref")
 """Ordinary words that mean something only inside an attribute."""
 _ATTRIBUTE = re.compile(r"\b__attribute(?:__)?\s*\(|(?:\[|<:)\s*(?:\[|<:)")
@@ -143,19 +147,21 @@ def _words(text: _Text) -> Iterator[Diagnostic]:
     attributes = _attributes(text.code)
     starts = [start for start, _ in attributes]
     for match in _WORD.finditer(text.code):
-        word, place = match.group(), bisect_right(starts, match.start()) - 1
-        if place >= 0 and match.start() < attributes[place][1]:
-            word = word.strip("_")
-            refused = _ATTRIBUTES.fullmatch(word) or _MACHINE_WORDS.fullmatch(word)
-        else:
-            refused = _MACHINE_WORDS.fullmatch(word)
-        if _RUNTIME_WORDS.fullmatch(word):
-            message, remedy = f"{word} is internal to the toolkit", "use the AscendC API instead"
-        elif refused:
-            message, remedy = f"{word} is not allowed in a candidate", "use the AscendC API and plain C++17"
-        else:
-            continue
-        yield refuse("forbidden-name", message, remedy, text.line(match.start()))
+        place = bisect_right(starts, match.start()) - 1
+        found = _word(match.group(), in_attribute=place >= 0 and match.start() < attributes[place][1])
+        if found:
+            yield refuse(*found, text.line(match.start()))
+
+
+def _word(word: str, *, in_attribute: bool) -> tuple[str, str, str] | None:
+    word = word.strip("_") if in_attribute else word
+    if _RUNTIME_WORDS.fullmatch(word):
+        return "forbidden-name", f"{word} is internal to the toolkit", "use the AscendC API instead"
+    if _MACHINE_WORDS.fullmatch(word) or (in_attribute and _ATTRIBUTES.fullmatch(word)):
+        return "forbidden-name", f"{word} is not allowed in a candidate", "use the AscendC API and plain C++17"
+    if _WARM_UP_WORDS.fullmatch(word):
+        return "reserved-name", f"{word} is the name of a kernel that a benchmark does not time", "rename it"
+    return None
 
 
 def _attributes(code: str) -> list[tuple[int, int]]:

@@ -28,7 +28,7 @@ from kope.target.twin.cache import BuildCache
 from kope.target.twin.compiler import find_compiler
 from kope.target.twin.runner import CaseReport, RunLimits
 
-EVALUATOR = "1"
+EVALUATOR = "2"
 """Version of what the twin refuses and reports; part of every fingerprint."""
 
 
