@@ -106,6 +106,12 @@ def test_macros_do_not_hide_words(tiny: TwinBuilder, tmp_path: Path, trick: str)
     assert [found.kind for found in built.diagnostics] == ["forbidden-name"]
 
 
+def test_a_kernel_with_macros_is_launched(tiny: TwinBuilder, tmp_path: Path) -> None:
+    kernel = "#define BLOCKS 2\n__global__ __aicore__ void copy(void*) {}"
+    built = tiny.build(entry("    copy<<<BLOCKS, nullptr, call->stream>>>(nullptr);\n    return 0;", kernel), tmp_path)
+    assert (built.diagnostics, built.executable is not None) == ((), True), built.log
+
+
 @pytest.mark.parametrize(
     "definition",
     [

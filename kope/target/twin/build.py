@@ -226,10 +226,9 @@ class _Compilation:
         self.transient = False
 
     def run(self) -> _Compilation:
-        rewritten = rewrite_launches(self._text)
-        (self._work / source.SOURCE_NAME).write_text(rewritten, "utf-8", newline="")
         if refusals.has_macros(self._text) and not self._preprocess():
             return self
+        self._write(rewrite_launches(self._text))
         if not self._step([*self._builder.candidate_argv(), "-o", "candidate.o"]):
             return self
         self.diagnostics = symbols.findings(symbols.read(self._work / "candidate.o"), self._builder.runtime.owned)
@@ -237,7 +236,12 @@ class _Compilation:
             self.executable = self._work / "candidate"
         return self
 
+    def _write(self, text: str) -> None:
+        (self._work / source.SOURCE_NAME).write_text(text, "utf-8", newline="")
+
     def _preprocess(self) -> bool:
+        """Look at the words that macros make of the text as it came: rewritten launches hold refused words."""
+        self._write(self._text)
         if not self._step([*self._builder.candidate_argv(preprocess=True), "-o", "candidate.ii"]):
             return False
         text = (self._work / "candidate.ii").read_text("utf-8", errors="replace")
