@@ -577,7 +577,10 @@ class Target(Protocol):
     """A toolchain and its hardware. Every program it starts is sandboxed and bounded."""
 
     name: str
-    time_kind: TimeKind
+
+    @property
+    def time_kind(self) -> TimeKind:
+        """Return where its times come from."""
 
     def fingerprint(self) -> Fingerprint:
         """Return what times and verdicts depend on. Raises ToolMissing when the toolchain is not there."""
