@@ -40,15 +40,8 @@ def prompt_for(task: Task, parts: Parts) -> tuple[State, Assembled]:
 
 def ask(task: Task, parts: Parts, memory: SessionMemory) -> tuple[Ask, Assembled]:
     """Make a prompt and keep it under an id that `tell` ties an attempt to."""
-    state, prompt = prompt_for(task, parts)
-    parent = state.last if prompt.template == "prompts/repair" else state.incumbent
-    kept = memory.store.ask(
-        memory.session_id,
-        task.digest,
-        sent(prompt),
-        used=prompt.used,
-        parent_id=parent.id if parent is not None else None,
-    )
+    _, prompt = prompt_for(task, parts)
+    kept = memory.store.ask(memory.session_id, task.digest, sent(prompt), used=prompt.used, parent_id=prompt.base_id)
     return kept, prompt
 
 

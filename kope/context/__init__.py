@@ -5,7 +5,24 @@
 
 from __future__ import annotations
 
-from kope.context.assemble import Assembled, Briefing, assemble
-from kope.context.budget import Budget, LedgerLine, estimate_tokens
+from kope.context.assemble import Assembled, Briefing, Sources, assemble
+from kope.context.budget import Budget, LedgerLine
+from kope.context.change import Change
+from kope.context.choice import Policy
+from kope.context.contract import check_own
+from kope.context.count import Counter, counter_for, estimate_tokens
 
-__all__ = ["Assembled", "Briefing", "Budget", "LedgerLine", "assemble", "estimate_tokens"]
+__all__ = [
+    "Assembled",
+    "Briefing",
+    "Budget",
+    "Change",
+    "Counter",
+    "LedgerLine",
+    "Policy",
+    "Sources",
+    "assemble",
+    "check_own",
+    "counter_for",
+    "estimate_tokens",
+]

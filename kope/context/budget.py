@@ -1,31 +1,22 @@
-"""The token budget of a prompt, the estimate it is counted in, and the ledger that says where the tokens went.
+"""The token budget of a prompt and the ledger that says where the tokens went.
 
-Counting with a model's own tokenizer is for the proposers that know their model.
+How tokens are counted is count.py's business; what is shortened when they do not suffice, assemble.py's.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kope.errors import ConfigError
-
-BYTES_PER_TOKEN = 3.6
-"""UTF-8 bytes per token of a large vocabulary: 3.9 for English prose, 3.6 for Chinese documents and for code."""
-MARGIN = 1.10
-"""Estimates are this much above the constant, since single texts scatter around it."""
-
-
-def estimate_tokens(text: str) -> int:
-    """Return a token estimate from the length in bytes. Never less for the whole than for a part of it."""
-    return math.ceil(len(text.encode("utf-8", "surrogatepass")) / BYTES_PER_TOKEN * MARGIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How many tokens a prompt may take: window minus system prompt, generation allowance and recency reserve.
 
-    warm: the most that recalled experience may take of it.
+    reserve: kept free for what follows the prompt in one conversation (the turn that asks for a repair).
+    warm, cold: the most that warm and cold items may take of it; 0: none.
     """
 
     window: int = 32_768
@@ -33,6 +24,7 @@ class Budget:
     generation: int = 8_192
     reserve: int = 0
     warm: int = 6_000
+    cold: int = 3_000
 
     @property
     def prompt(self) -> int:
@@ -42,7 +34,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """One item offered to a prompt: its tier (hot, warm), estimated tokens, why it was offered, whether it is in."""
+    """One item offered to a prompt: its tier (hot, warm, cold), tokens, why it was offered, whether it is in."""
 
     tier: str
     name: str
@@ -51,10 +43,11 @@ class LedgerLine:
     included: bool
 
 
-def require_room(hot_tokens: int, budget: Budget, largest: LedgerLine) -> None:
-    """Raise ConfigError, with the numbers, when what a prompt cannot do without is over the budget."""
-    if hot_tokens > budget.prompt:
-        raise ConfigError(
-            f"the prompt needs {hot_tokens} tokens before any experience and the budget is {budget.prompt} "
-            f"(largest item: {largest.name}, {largest.tokens}); give a larger window with --window"
-        )
+def refusal(lines: Iterable[LedgerLine], budget: Budget) -> ConfigError:
+    """Return the error, with the numbers, for a prompt whose indispensable part is over the budget."""
+    known = tuple(lines)
+    largest = max(known, key=lambda line: line.tokens)
+    return ConfigError(
+        f"the prompt needs {sum(line.tokens for line in known)} tokens before any experience and the budget is "
+        f"{budget.prompt} (largest item: {largest.name}, {largest.tokens}); give a larger window with --window"
+    )

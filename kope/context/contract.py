@@ -5,72 +5,94 @@ The wording around the fields is in templates/prompts; what goes into them is ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from kope.errors import TemplateError
+from kope.render import names_read
 
 
 @dataclass(frozen=True, slots=True)
-class DraftPrompt:
-    """prompts/draft: there is no kernel that works yet.
+class Prompt:
+    """What every prompt says: the task, the target, documentation, experience.
 
-    Fields ending in _block are fenced already; the others are one line or the task author's own text.
+    Fields ending in _block are fenced already; the others are one line.
     """
 
     task_name: str
-    task_text: str
+    task_block: str
     reference_block: str
     cases_block: str
     case_count: int
     tolerance: str
     target: str
     chip_block: str
+    docs_block: str
     memory_block: str
     memory_note: str
+    more_block: str
 
 
 @dataclass(frozen=True, slots=True)
-class RepairPrompt:
-    """prompts/repair: the last attempt failed; its source and what the tools said about it."""
+class DraftPrompt(Prompt):
+    """prompts/draft: there is no kernel that works yet."""
 
-    task_name: str
-    task_text: str
-    reference_block: str
-    cases_block: str
-    case_count: int
-    tolerance: str
-    target: str
-    chip_block: str
-    memory_block: str
-    memory_note: str
-    failed_stage: str
+
+@dataclass(frozen=True, slots=True)
+class RepairPrompt(Prompt):
+    """prompts/repair_*: an attempt failed; its source and what the tools said about it."""
+
     failed_move: str
     failed_block: str
     feedback_block: str
 
 
 @dataclass(frozen=True, slots=True)
-class RefinePrompt:
+class RefinePrompt(Prompt):
     """prompts/refine: make the incumbent faster; its source, times per case and where they go."""
 
-    task_name: str
-    task_text: str
-    reference_block: str
-    cases_block: str
-    case_count: int
-    tolerance: str
-    target: str
-    chip_block: str
-    memory_block: str
-    memory_note: str
-    incumbent_block: str
-    incumbent_times_block: str
     incumbent_speedup: float
+    incumbent_times_block: str
+    incumbent_block: str
+    bottleneck: str
     feedback_block: str
 
 
-Prompt = DraftPrompt | RepairPrompt | RefinePrompt
+@dataclass(frozen=True, slots=True)
+class ExplorePrompt(Prompt):
+    """prompts/explore: the incumbent is stuck; go on from another kernel, another way."""
+
+    stuck_count: int
+    incumbent_speedup: float
+    tried_block: str
+    other_speedup: float
+    other_times_block: str
+    other_block: str
+    bottleneck: str
+
+
 TEMPLATES: dict[str, type[Prompt]] = {
     "prompts/draft": DraftPrompt,
-    "prompts/repair": RepairPrompt,
+    "prompts/repair_compile": RepairPrompt,
+    "prompts/repair_run": RepairPrompt,
+    "prompts/repair_wrong": RepairPrompt,
     "prompts/refine": RefinePrompt,
+    "prompts/explore": ExplorePrompt,
 }
 """Template name -> its contract."""
+
+
+def check_own(templates: Path) -> None:
+    """Hold the templates of a user's folder to their contracts.
+
+    Raises TemplateError, naming the template, for a name it reads that no prompt has, and for one that cannot be read.
+    """
+    if not templates.is_dir():
+        raise TemplateError(f"the folder of templates {templates} does not exist; correct the setting `templates`")
+    for name, contract in TEMPLATES.items():
+        known = {field.name for field in fields(contract)}
+        unknown = sorted(names_read(name, own=templates) - known)
+        if unknown:
+            raise TemplateError(
+                f"template {name!r} in {templates} reads {', '.join(unknown)}; it may read {', '.join(sorted(known))}"
+            )

@@ -5,13 +5,14 @@ Choosing which experiences are shown is the budget's business; this only draws t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kope.context.quote import one_line
+from kope.context.quote import one_line, without_secrets
 from kope.model import Edge, Experience, Recall
 
 _TEXT_LIMIT = 600
+_NO_CHANGES: Mapping[str, Sequence[str]] = {}
 
 
 def outcome_phrase(node: Experience) -> str:
@@ -29,8 +30,9 @@ def outcome_phrase(node: Experience) -> str:
 
 def _lesson(node: Experience, edge: Edge | None) -> str:
     """Return what an experience says beyond its move: its first line repeats what the line of the move shows."""
-    _decision, _, rest = node.text.partition("\n")
-    return rest if edge is not None and edge.text and rest else node.text
+    text = without_secrets(node.text)  # Before it is cut: half a key would not look like one.
+    _decision, _, rest = text.partition("\n")
+    return rest if edge is not None and edge.text and rest else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,24 @@ class Forest:
         }
         return cls(nodes, parents, {item.experience.id: item.reason for item in recall.items})
 
+    def depth(self, node: str) -> int:
+        """Return how many of a node's ancestors are known."""
+        count, seen = 0, {node}
+        while node in self.parents and self.parents[node].src not in seen:
+            node = self.parents[node].src
+            seen.add(node)
+            count += 1
+        return count
+
     def shown_with(self, chosen: Collection[str]) -> set[str]:
         """Return the chosen nodes and the parent of each: an outcome means little without what it started from."""
         return set(chosen) | {self.parents[node].src for node in chosen if node in self.parents}
 
-    def draw(self, chosen: Sequence[str]) -> str:
-        """Return the trees that hold the chosen nodes (best first), lineages in the order of their best member."""
+    def draw(self, chosen: Sequence[str], changes: Mapping[str, Sequence[str]] = _NO_CHANGES) -> str:
+        """Return the trees that hold the chosen nodes (best first), lineages in the order of their best member.
+
+        changes: by node, the lines of code it changed in its parent.
+        """
         shown = self.shown_with(chosen)
         children: dict[str, list[str]] = {}
         roots: list[str] = []
@@ -71,14 +85,14 @@ class Forest:
             return min([places.get(node, len(places)), *(place(child) for child in children.get(node, ()))])
 
         def lines(node: str, level: int) -> Iterator[str]:
-            yield from self.describe(node, level)
+            yield from self.describe(node, level, changes.get(node, ()))
             for child in sorted(children.get(node, ()), key=place):
                 yield from lines(child, level + 1)
 
         return "\n".join(line for root in sorted(roots, key=place) for line in lines(root, 0))
 
-    def describe(self, node_id: str, level: int) -> Iterator[str]:
-        """Yield the lines of one node: its move and outcome, why it is here, and its lesson."""
+    def describe(self, node_id: str, level: int, change: Sequence[str] = ()) -> Iterator[str]:
+        """Yield the lines of one node: its move and outcome, why it is here, its lesson, the lines it changed."""
         node = self.nodes[node_id]
         pad = "  " * level
         edge = self.parents.get(node_id)
@@ -90,3 +104,8 @@ class Forest:
             lesson = one_line(_lesson(node, edge), _TEXT_LIMIT)
             if lesson:
                 yield f"{pad}   lesson: {lesson}"
+            if node.origin:
+                yield f"{pad}   from {one_line(node.origin, 60)}, not tried here"
+        if change:
+            yield f"{pad}   change:"
+            yield from (f"{pad}   {line}" for line in change)

@@ -11,6 +11,21 @@ import unicodedata
 _BACKTICKS = re.compile(r"`+")
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_SECRET = re.compile(
+    r"\b(?:sk|pk|rk)-[\w-]{16,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abposr]-[\w-]{10,}"
+    r"|\bhf_\w{20,}|\bAKIA[0-9A-Z]{16}\b|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}|(?i:\bbearer\s+)[\w.~+/=-]{16,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|(?i:\b\w*(?:api_?key|secret|passwo?r?d|token)\w*\s*[:=]\s*)[\"']?[\w.~+/=-]{16,}",
+    re.DOTALL,
+)
+HIDDEN = "[secret removed]"
+_CODE = re.compile(
+    r"""(?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))"""
+    r"""|(?P<raw>\bR"(?P<mark>[^()\\\s"]{0,16})\(.*?(?:\)(?P=mark)"|\Z))"""
+    r"""|(?P<text>"(?:\\.|[^"\\\n])*"?)|(?P<char>'(?:\\.|[^'\\\n])')""",
+    re.DOTALL,
+)
+_INCLUDE = re.compile(r"^\s*#\s*include\b")
 
 
 def clean(text: str) -> str:
@@ -38,4 +53,30 @@ def head_and_tail(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    tail = text[-half:] if half else ""
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{tail}"
+
+
+def without_secrets(text: str) -> str:
+    """Return retrieved text without what looks like a key, token or password: a shared file may hold another's."""
+    return _SECRET.sub(HIDDEN, text)
+
+
+def without_comments(source: str) -> str:
+    """Return C++ code without comments and without what its string literals say; empty lines go as well.
+
+    For code of foreign origin: neither comment nor string can then address whoever reads it. Includes keep their names.
+    """
+    lines = [line.rstrip() for line in _CODE.sub(_mute, source).split("\n")]
+    return "\n".join(line for line in lines if line)
+
+
+def _mute(found: re.Match[str]) -> str:
+    if found["comment"] is not None:
+        return " "
+    if found["char"] is not None:
+        return found[0]
+    line = found.string[found.string.rfind("\n", 0, found.start()) + 1 : found.start()]
+    if found["text"] is not None and _INCLUDE.match(line):
+        return found[0]
+    return '""'

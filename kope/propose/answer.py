@@ -58,8 +58,8 @@ def question_of(state: State) -> Question:
 
 
 def _shown_attempt(state: State, prompt: str) -> Attempt | None:
-    """Return the last attempt or the incumbent, whichever source the prompt holds."""
-    for attempt in (state.last, state.incumbent):
+    """Return the attempt whose source the prompt holds: the last, the incumbent, or another of this session."""
+    for attempt in (state.last, state.incumbent, *reversed(state.history)):
         if attempt is not None and attempt.candidate is not None:
             source = clean(attempt.candidate.source).strip()
             if source and source in prompt:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from kope.context.budget import estimate_tokens
+from kope.context.count import estimate_tokens
 from kope.errors import ConfigError
 from kope.model import TokensSpent
 from kope.propose.endpoint import Call, Dialect, Endpoint, Message, request_body
@@ -59,15 +59,17 @@ class Caller:
         log: CallLog | None = None,
         on_text: OnText | None = None,
         question_s: float = 3_600.0,
+        count: Callable[[str], int] = estimate_tokens,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """question_s: for one question with all its tries and waits."""
+        """question_s: for one question with all its tries and waits. count: tokens of a text, never too few."""
         self.endpoint = endpoint
         self.spending = spending or Spending()
         self.dialect = Dialect()
         self.log = log
         self._on_text = on_text
         self._question_s = question_s
+        self.count = count
         self._sleep = sleep
         self._flipped: set[str] = set()
 
@@ -134,7 +136,9 @@ class _Question:
         self.messages = messages
         self.max_tokens = max_tokens
         self.place = place
-        self.prompt_tokens = estimate_tokens("".join(message["content"] for message in messages))
+        said = "".join(message["content"] for message in messages)
+        self.prompt_bytes = len(said.encode("utf-8"))
+        self.prompt_tokens = caller.count(said)
         self.records: list[Record] = []
         self.tokens = 0
         self.last: Call | None = None
@@ -177,7 +181,7 @@ class _Question:
         tokens, estimated = self._charge(self.last)
         spending.settle(worst, tokens)
         record = record_of_call(self.last, self.caller.endpoint)
-        record |= {"place": self.place, "try": len(self.records) + 1}
+        record |= {"place": self.place, "try": len(self.records) + 1, "prompt_bytes": self.prompt_bytes}
         record |= {"charged_tokens": tokens, "charge_estimated": estimated}
         self._note(record, tokens)
         if self.caller.log is not None and self.last.ending in _REPLIES:
@@ -195,7 +199,7 @@ class _Question:
             return counted, False
         if call.status != 200:
             return 0, False
-        return self.prompt_tokens + estimate_tokens(call.content + call.reasoning), True
+        return self.prompt_tokens + self.caller.count(call.content + call.reasoning), True
 
     def _key(self) -> str:
         endpoint = self.caller.endpoint

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kope import process
-from kope.context.budget import estimate_tokens
+from kope.context.count import estimate_tokens
 from kope.context.quote import clean, head_and_tail, one_line
 from kope.errors import ConfigError, ProposerError
 from kope.model import Proposal, State, TokensSpent

@@ -8,11 +8,13 @@ from __future__ import annotations
 import shlex
 
 from kope.config import Settings
+from kope.context import counter_for
 from kope.errors import ConfigError
 from kope.propose.caller import Caller, CallLog
 from kope.propose.command import Command, CommandProposer
 from kope.propose.endpoint import Endpoint
 from kope.propose.exchange import OnText
+from kope.propose.gather import Lookup
 from kope.propose.llm import LlmProposer
 from kope.propose.secret import read_key_file
 from kope.propose.spend import Spending
@@ -25,10 +27,12 @@ def llm_proposer(
     spending: Spending | None = None,
     log: CallLog | None = None,
     on_text: OnText | None = None,
+    lookup: Lookup | None = None,
 ) -> LlmProposer:
     """Return the proposer `llm`. model: goes before the setting. Raises ConfigError for unusable settings."""
     endpoint = endpoint_of(settings, model)
-    return LlmProposer(Caller(endpoint, spending, log=log, on_text=on_text))
+    count = counter_for(settings.tokenizer).count
+    return LlmProposer(Caller(endpoint, spending, log=log, on_text=on_text, count=count), lookup=lookup)
 
 
 def endpoint_of(settings: Settings, model: str | None = None) -> Endpoint:

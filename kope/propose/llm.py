@@ -6,6 +6,7 @@ The prompt is assembled elsewhere. What HTTP and the server can do wrong is call
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from kope.errors import ProposerError
@@ -14,6 +15,7 @@ from kope.propose.answer import MISSES_IN_A_ROW, Question, complaint, proposal_o
 from kope.propose.caller import Asked, Caller
 from kope.propose.endpoint import Call, Message
 from kope.propose.faults import FATAL, UNREACHED, Ending
+from kope.propose.gather import ROUNDS, Lookup, gathered, requests_in
 from kope.propose.reply import ParsedReply
 
 _NEXT_STEP = {
@@ -30,9 +32,11 @@ _MORE_ROOM = 2
 class LlmProposer:
     """Asks a model for the next candidate. Thread-safe as far as its caller is; holds no key itself."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, *, lookup: Lookup | None = None) -> None:
+        """lookup: answers what the model asks for by itself; None: it may not ask."""
         self.name = f"llm:{caller.endpoint.model}"
         self._caller = caller
+        self._lookup = lookup
         self._answered = False
         self._missed = 0
 
@@ -42,7 +46,7 @@ class LlmProposer:
         Raises ProposerError when the endpoint refuses for good or cannot be reached, TokensSpent when the next
         call could go over the token limit, ConfigError when the extra `llm` is not installed.
         """
-        return _Turns(self._caller, question_of(state), self._judge).run()
+        return _Turns(self._caller, question_of(state), self._judge, state, self._lookup).run()
 
     def _judge(self, asked: Asked, turns: _Turns) -> None:
         """Raise ProposerError when how a call ended is the endpoint's fault and asking on is no use."""
@@ -62,12 +66,22 @@ class LlmProposer:
 
 
 class _Turns:
-    """The turns of one proposal: the prompt; more room when the reply was cut; one complaint when it is unusable."""
+    """The turns of one proposal: the prompt; what the model looks up; more room for a cut reply; one complaint."""
 
-    def __init__(self, caller: Caller, question: Question, judge: Callable[[Asked, _Turns], None]) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        question: Question,
+        judge: Callable[[Asked, _Turns], None],
+        state: State,
+        lookup: Lookup | None,
+    ) -> None:
         self.caller = caller
         self.question = question
         self.judge = judge
+        self.state = state
+        self.lookup = lookup
+        self.used: list[str] = []
         self.records: list[Mapping[str, Any]] = []
         self.tokens = 0
         self.taken = 0
@@ -77,6 +91,7 @@ class _Turns:
         room = self.caller.endpoint.max_tokens
         messages: tuple[Message, ...] = ({"role": "user", "content": self.question.prompt},)
         call, parsed = self._turn(messages, room, "1")
+        messages, call, parsed = self._looked_up(messages, room, call, parsed)
         if parsed.source is None and parsed.cut:
             room *= _MORE_ROOM
             call, parsed = self._again(messages, room, "1 more room", call, parsed)
@@ -96,6 +111,24 @@ class _Turns:
         cut = call.ending is Ending.LENGTH
         return call, self.question.read(call.content, reasoning=call.reasoning, cut=cut)
 
+    def _looked_up(
+        self, messages: tuple[Message, ...], room: int, call: Call, parsed: ParsedReply
+    ) -> tuple[tuple[Message, ...], Call, ParsedReply]:
+        """Answer what the model asks for until it answers itself; the conversation keeps every turn."""
+        for taken in range(1, ROUNDS + 1):
+            asked = requests_in(call.content) if self.lookup is not None and parsed.source is None else ()
+            if not asked or self.lookup is None:
+                break
+            found = gathered(asked, self.state, self.lookup, ROUNDS - taken)
+            longer = (*messages, _said(call), {"role": "user", "content": found.text})
+            try:
+                call, parsed = self._turn(longer, room, f"1 looked up {taken}")
+            except TokensSpent:
+                break
+            self.used += found.used
+            messages = longer
+        return messages, call, parsed
+
     def _again(
         self, messages: tuple[Message, ...], room: int, turn: str, call: Call, parsed: ParsedReply
     ) -> tuple[Call, ParsedReply]:
@@ -108,15 +141,20 @@ class _Turns:
 
     def _complaint(self, messages: tuple[Message, ...], call: Call, parsed: ParsedReply) -> tuple[Message, ...]:
         if not call.content.strip():
-            return ({"role": "user", "content": f"{self.question.prompt}\n\n{complaint(parsed.problem)}"},)
-        said: Message = {"role": "assistant", "content": call.content}
-        if call.reasoning:
-            said = {**said, "reasoning_content": call.reasoning}
-        return (*messages, said, {"role": "user", "content": complaint(parsed.problem)})
+            *before, asked = messages
+            return (*before, {**asked, "content": f"{asked['content']}\n\n{complaint(parsed.problem)}"})
+        return (*messages, _said(call), {"role": "user", "content": complaint(parsed.problem)})
 
     def _proposal(self, call: Call, parsed: ParsedReply) -> Proposal:
         ending = call.ending.value if call.ending is not Ending.OK else ""
         plan = {"model": call.answered_model or self.caller.endpoint.model}
-        return proposal_of(
+        made = proposal_of(
             self.question, parsed, call.content, plan=plan, tokens=self.tokens, calls=self.records, ending=ending
         )
+        return replace(made, used=tuple(dict.fromkeys(self.used)))
+
+
+def _said(call: Call) -> Message:
+    """Return a reply as a turn of the conversation."""
+    said: Message = {"role": "assistant", "content": call.content}
+    return {**said, "reasoning_content": call.reasoning} if call.reasoning else said

@@ -5,6 +5,7 @@ What is in a prompt, and why, is context's business.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,13 +14,14 @@ from rich.table import Table
 from kope.context import Assembled, Budget
 from kope.loop import Standing
 from kope.memory import Ask
+from kope.memory.ledger import PromptSum
 from kope.model import Attempt, Verdict
 from kope.report.document import attempt_document
 
 
 def ledger_table(made: Assembled) -> Table:
     """Return a row per item offered to the prompt: tier, tokens, whether it is in, and why it was offered."""
-    table = Table(title=f"{made.template}: tokens, estimated", title_justify="left")
+    table = Table(title=f"{made.template}: tokens, {made.counted}", title_justify="left")
     for heading in ("tier", "item", "tokens", "", "why"):
         table.add_column(heading, justify="right" if heading == "tokens" else "left", overflow="fold")
     for line in made.ledger:
@@ -27,11 +29,28 @@ def ledger_table(made: Assembled) -> Table:
     return table
 
 
+def spent_table(sums: Sequence[PromptSum]) -> Table:
+    """Return a row per session and role: prompts sent, tokens by tier, tokens offered and left out, tokens charged."""
+    table = Table(title="tokens of prompts", title_justify="left")
+    for heading in ("session", "role", "prompts", "hot", "warm", "cold", "left out", "charged"):
+        table.add_column(heading, justify="left" if heading in ("session", "role") else "right")
+    for row in sums:
+        figures = (row.prompts, row.hot, row.warm, row.cold, row.left_out, row.charged)
+        table.add_row(row.session_id[:8], row.role, *(str(figure) for figure in figures))
+    return table
+
+
+def spent_document(sums: Sequence[PromptSum]) -> dict[str, Any]:
+    """Return the same as a JSON-able value."""
+    return {"sums": [asdict(row) for row in sums]}
+
+
 def prompt_document(made: Assembled, budget: Budget) -> dict[str, Any]:
     """Return a prompt and its ledger as a JSON-able value."""
     return {
         "template": made.template,
         "tokens": made.tokens,
+        "counted": made.counted,
         "budget": budget.prompt,
         "used": list(made.used),
         "ledger": [asdict(line) for line in made.ledger],

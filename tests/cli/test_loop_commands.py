@@ -226,7 +226,7 @@ def test_failed_answer_is_told_with_findings_and_exits_with_1(place: Path) -> No
     assert "error: the table says ub-overflow [ub-overflow]" in done.stdout
     assert done.stdout.splitlines()[-1] == "Next: repair ub-overflow: kope ask double gives the prompt for it"
     asked = parsed(kope("ask", "double", "--json").stdout, "ask")
-    assert asked["template"] == "prompts/repair" and "move bigger-tile: failed at stage run" in asked["prompt"]
+    assert asked["template"] == "prompts/repair_run" and "move bigger-tile: failed at stage run" in asked["prompt"]
 
 
 def test_answer_may_be_the_reply_of_a_model(place: Path) -> None:

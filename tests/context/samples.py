@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kope.context import Briefing
+from collections.abc import Sequence
+
+from kope.context import Briefing, Change, Sources
 from kope.model import (
     Attempt,
     Candidate,
@@ -15,6 +17,7 @@ from kope.model import (
     Fingerprint,
     Outcome,
     OutputDecl,
+    Passage,
     Proposal,
     Recall,
     Recalled,
@@ -160,6 +163,35 @@ def state(**more: object) -> State:
     return State(**(values | more))  # type: ignore[arg-type]
 
 
+def run_failure() -> Outcome:
+    found = Diagnostic(
+        "missing-sync", "V and MTE3 touch y", remedy="set V_MTE3", file="candidate.asc", line=9, count=48
+    )
+    return Outcome(Stage.RUN, Verdict.FAILED, diagnostics=(found,))
+
+
+def wrong_value() -> Outcome:
+    found = Diagnostic("wrong-value", "7 of 231 elements differ, the first at 224", case_id="c2")
+    return Outcome(Stage.RUN, Verdict.FAILED, diagnostics=(found,))
+
+
+def passages(question: str, limit: int) -> Sequence[Passage]:
+    return (Passage("p1", "guide/copies", "DataCopyPad", "`blockLen` is bytes.", 2.0),)[:limit]
+
+
+def change_of(experience: Experience) -> Change | None:
+    if experience.id != "e2buffer":
+        return None
+    return Change("int depth = 1;\nint same;\n", "int depth = 2;\nint same;\n")
+
+
+def bound_by(attempt: Attempt | None) -> str:
+    return "mte2" if attempt is not None and attempt.outcome.ok else ""
+
+
+SOURCES = Sources(passages=passages, change_of=change_of, bound_by=bound_by)
+
+
 def draft_state() -> State:
     return state(recall=recall())
 
@@ -167,6 +199,27 @@ def draft_state() -> State:
 def repair_state() -> State:
     failed = attempt(1, compile_failure(), move="draft", source="int Foo;\n", step_ratio=0.0, speedup=0.0)
     return state(iteration=2, last=failed, history=(failed,), recall=recall())
+
+
+def repair_run_state() -> State:
+    failed = attempt(1, run_failure(), move="draft", source="int unsynced;\n", step_ratio=0.0, speedup=0.0)
+    return state(iteration=2, last=failed, history=(failed,), recall=recall())
+
+
+def repair_wrong_state() -> State:
+    failed = attempt(1, wrong_value(), move="draft", source="int tail;\n", step_ratio=0.0, speedup=0.0)
+    return state(iteration=2, last=failed, history=(failed,), recall=recall())
+
+
+def explore_state() -> State:
+    """A first kernel, a better one, and four tries that led nowhere, one of which works."""
+    first = attempt(1, verified(), move="draft", source="// first\n", speedup=1.0, step_ratio=1.0, promoted=True)
+    best = attempt(2, verified(), move="double-buffer", source="// best\n", speedup=1.6, step_ratio=1.6, promoted=True)
+    other = attempt(3, verified(), move="row-tiles", source="// rows\n", speedup=1.5, step_ratio=0.94)
+    failed = [attempt(k, compile_failure(), speedup=0.0) for k in (4, 5)]
+    last = attempt(6, verified(), move="unroll", source="// unrolled\n", speedup=1.2, step_ratio=0.75)
+    history = (first, best, other, *failed, last)
+    return state(iteration=7, incumbent=best, baseline=first, last=last, history=history, recall=recall())
 
 
 def refine_state() -> State:
