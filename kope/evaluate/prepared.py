@@ -16,16 +16,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from kope.errors import MachineError
+from kope.errors import MachineError, ReferenceError_
 from kope.evaluate.cache import ContentCache
 from kope.evaluate.capacity import require_room
 from kope.evaluate.dtypes import file_dtype, want_dtype
 from kope.evaluate.inputs import INPUT_RULES, draw
+from kope.evaluate.origin import OriginRunner, origin_key
 from kope.evaluate.reference import ReferenceRunner
 from kope.model import Case, Task, TensorFile, TensorSpec
 from kope.task.digest import case_document
 
-_FORMAT = 1
+_FORMAT = 2
 _META = "meta.json"
 
 
@@ -35,7 +36,8 @@ class PreparedCase:
 
     inputs: raw files in the inputs' own dtypes. wants: the expected outputs; `spec` is the expected output (shape and
     dtype a candidate must write), the file holds it in the wider dtype of dtypes.want_dtype.
-    input_hash, want_hash: sha256 over the files' contents. keys: the cache entries of both.
+    input_hash, want_hash: sha256 over the files' contents. keys: the cache entries of both. natives: of an imported
+    task, the outputs its reference computes in the case's own dtypes.
     """
 
     case: Case
@@ -44,6 +46,7 @@ class PreparedCase:
     input_hash: str
     want_hash: str
     keys: tuple[str, str]
+    natives: tuple[TensorFile, ...] = ()
 
 
 class CaseLibrary:
@@ -53,12 +56,15 @@ class CaseLibrary:
         self.inputs = ContentCache(folder / "inputs", limit_bytes // 3)
         self.wants = ContentCache(folder / "wants", limit_bytes - limit_bytes // 3)
         self.runner = runner
+        self.origins = OriginRunner(runner.steps)
 
     def prepare(self, task: Task, cases: Sequence[Case], seed: int = 0) -> list[PreparedCase]:
         """Return the cases in the order given, running the reference where its outputs are not cached.
 
         Raises ReferenceError_ when the reference cannot be used, MachineError when a case does not fit.
         """
+        if task.origin is not None:
+            self._make_imported(task, cases, seed)
         input_metas = [self._inputs(task, case, seed) for case in cases]
         wants = {case.id: self._find(self.wants, _want_key(task, case, seed)) for case in cases}
         missing = [(case, meta) for case, meta in zip(cases, input_metas, strict=True) if wants[case.id] is None]
@@ -74,6 +80,11 @@ class CaseLibrary:
 
     def prepare_accepted(self, task: Task, cases: Sequence[Case], seed: int) -> list[PreparedCase]:
         """Return those of the cases that the reference gives an answer for."""
+        if task.origin is not None:
+            try:
+                return self.prepare(task, cases, seed)
+            except ReferenceError_:
+                return []
         metas = {case.id: self._inputs(task, case, seed) for case in cases}
         accepted = []
         with self.wants.stage() as folder:
@@ -89,6 +100,8 @@ class CaseLibrary:
 
         () where it cannot do that, or gives other shapes then.
         """
+        if task.origin is not None:
+            return [item.natives for item in cases]
         keys = [sha256_of([_want_key(task, item.case, seed), "native", task.native]) for item in cases]
         missing = [(item, key) for item, key in zip(cases, keys, strict=True) if self._find(self.wants, key) is None]
         if missing:
@@ -142,13 +155,43 @@ class CaseLibrary:
             for case, _ in missing:
                 require_room(task.name, case, folder)
             jobs = [(case, _tensor_files(meta)) for case, meta in missing]
+            if task.origin is not None:
+                for case, both in self.origins.references(task, jobs, folder):
+                    self._publish(folder, case, both.wants, _want_key(task, case, seed), both.natives)
+                return
             for case, outputs in self.runner.run(task, jobs, folder):
                 self._publish(folder, case, outputs, _want_key(task, case, seed))
 
-    def _publish(self, folder: Path, case: Case, outputs: Sequence[TensorFile], key: str) -> None:
+    def _make_imported(self, task: Task, cases: Sequence[Case], seed: int) -> None:
+        """Have the task's suite fill the cases that are not cached, all in one child."""
+        missing = [case for case in cases if self._find(self.inputs, _input_key(task, case, seed)) is None]
+        if not missing:
+            return
+        with self.inputs.stage() as folder:
+            for case in missing:
+                require_room(task.name, case, folder)
+            for case, files in self.origins.make_inputs(task, missing, folder, seed):
+                target = folder / f"case-{case.id}"
+                entries = [
+                    None if file is None else _file_entry(file.path, file.spec, _hash_file(file.path)) for file in files
+                ]
+                _write_meta(target, entries)
+                self.inputs.publish(target, _input_key(task, case, seed))
+
+    def _publish(
+        self,
+        folder: Path,
+        case: Case,
+        outputs: Sequence[TensorFile],
+        key: str,
+        natives: Sequence[TensorFile] = (),
+    ) -> None:
         target = folder / f"case-{case.id}"
         target.mkdir(exist_ok=True)
-        _write_meta(target, [_file_entry(item.path, item.spec, _hash_file(item.path)) for item in outputs])
+        files, own = (
+            [_file_entry(item.path, item.spec, _hash_file(item.path)) for item in some] for some in (outputs, natives)
+        )
+        _write_meta(target, files, own)
         self.wants.publish(target, key)
 
     def _found(self, key: str) -> dict[str, Any]:
@@ -165,7 +208,7 @@ class CaseLibrary:
             return None
         try:
             meta: dict[str, Any] = json.loads((entry / _META).read_text())
-            for item in meta["files"]:
+            for item in (*meta["files"], *meta["natives"]):
                 if item is not None:
                     stat = (entry / item["file"]).stat()
                     if [stat.st_size, stat.st_mtime_ns] != item["stamp"]:
@@ -199,8 +242,10 @@ def _file_entry(path: Path | None, spec: TensorSpec, digest: str) -> dict[str, A
     }
 
 
-def _write_meta(folder: Path, files: Sequence[Mapping[str, Any] | None]) -> None:
-    (folder / _META).write_text(json.dumps({"files": list(files)}))
+def _write_meta(
+    folder: Path, files: Sequence[Mapping[str, Any] | None], natives: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    (folder / _META).write_text(json.dumps({"files": list(files), "natives": list(natives)}))
 
 
 def _hash_file(path: Path | None) -> str:
@@ -209,12 +254,12 @@ def _hash_file(path: Path | None) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _tensor_files(meta: Mapping[str, Any]) -> tuple[TensorFile | None, ...]:
+def _tensor_files(meta: Mapping[str, Any], kind: str = "files") -> tuple[TensorFile | None, ...]:
     return tuple(
         None
         if item is None
         else TensorFile(TensorSpec(item["name"], tuple(item["shape"]), item["dtype"]), meta["folder"] / item["file"])
-        for item in meta["files"]
+        for item in meta[kind]
     )
 
 
@@ -226,6 +271,7 @@ def _prepared(case: Case, inputs: Mapping[str, Any], wants: Mapping[str, Any]) -
         input_hash=_combined(inputs),
         want_hash=_combined(wants),
         keys=(inputs["key"], wants["key"]),
+        natives=tuple(item for item in _tensor_files(wants, "natives") if item is not None),
     )
 
 
@@ -234,10 +280,14 @@ def _combined(meta: Mapping[str, Any]) -> str:
 
 
 def _input_key(task: Task, case: Case, seed: int) -> str:
+    if task.origin is not None:
+        return sha256_of([_FORMAT, "inputs", origin_key(task, case, seed)])
     return sha256_of([_FORMAT, INPUT_RULES, np.__version__, task.name, case_document(case)[:2], seed])
 
 
 def _want_key(task: Task, case: Case, seed: int) -> str:
+    if task.origin is not None:
+        return sha256_of([_FORMAT, "wants", origin_key(task, case, seed)])
     outputs = [[output.name, output.dtype] for output in task.outputs]
     rules = [_FORMAT, INPUT_RULES, np.__version__, ml_dtypes.__version__, platform.machine()]
     return sha256_of(

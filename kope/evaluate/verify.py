@@ -11,6 +11,8 @@ from pathlib import Path
 from kope.evaluate.compare import Comparison, compare_output
 from kope.evaluate.disputes import disputed_case, excused, native_comparisons
 from kope.evaluate.explain import wrong_value
+from kope.evaluate.indices import compare_indices, points_into
+from kope.evaluate.official import official_verdict
 from kope.evaluate.prepared import CaseLibrary, PreparedCase
 from kope.evaluate.rules import case_tolerance
 from kope.model import CaseRun, Diagnostic, LaunchCase, Ran, Stage, Task, TensorFile
@@ -100,23 +102,28 @@ class Bench:
             remedy = "the log shows what the program printed last"
             findings = (*findings, Diagnostic("no-result", message, remedy=remedy, case_id=case_id))
         stage = Stage.PROFILE if any(finding.kind == "below-floor" for finding in findings) else Stage.RUN
-        return CaseVerdict(case_id, stage, False, None, run, findings)
+        return CaseVerdict(case_id, stage, False, None, run, findings, official=official_verdict(self.task, item, ()))
 
     def _compare(self, launch: LaunchCase, item: PreparedCase, run: CaseRun) -> CaseVerdict:
         comparisons: list[Comparison] = []
         for output, want in zip(launch.outputs, item.wants, strict=True):
             assert output.path is not None and want.path is not None
             rule = case_tolerance(self.task, item.case, want.spec.dtype)
-            comparisons.append(compare_output(output.path, want.path, want.spec, rule))
+            comparison = compare_output(output.path, want.path, want.spec, rule)
+            into = None if comparison.passed else points_into(self.task, item, want.spec.name)
+            if into is not None:
+                comparison = compare_indices(comparison, output.path, want.path, *into)
+            comparisons.append(comparison)
         case_id = item.case.id
+        official = official_verdict(self.task, item, [output.path for output in launch.outputs if output.path])
         error = max(comparison.violation for comparison in comparisons)
         wrong = tuple(wrong_value(case_id, comparison) for comparison in comparisons if not comparison.passed)
         dispute = self._dispute(item, comparisons) if wrong else None
         if dispute is not None:
             found = (*run.diagnostics, dispute)
-            return CaseVerdict(case_id, Stage.VERIFY, True, error, run, found, disputed=True)
+            return CaseVerdict(case_id, Stage.VERIFY, True, error, run, found, disputed=True, official=official)
         found = (*run.diagnostics, *wrong)
-        return CaseVerdict(case_id, Stage.VERIFY, not wrong, error, run, found)
+        return CaseVerdict(case_id, Stage.VERIFY, not wrong, error, run, found, official=official)
 
     def _dispute(self, item: PreparedCase, comparisons: Sequence[Comparison]) -> Diagnostic | None:
         """Return what is wrong with the case, where it is the case and not the candidate."""

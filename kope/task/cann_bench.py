@@ -176,12 +176,12 @@ def _dtypes(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _output_dtype(dtypes: list[str], of_inputs: Mapping[str, list[str]], parameters: Sequence[Parameter]) -> str:
-    """Return the one dtype declared, or that of the first input declared with the same ones."""
+    """Return the one dtype declared, or that of the first input where it is declared with the same ones."""
     if len(dtypes) == 1 and dtypes[0] in DTYPES:
         return dtypes[0]
-    for parameter in parameters:
-        if parameter.inputs and set(of_inputs.get(parameter.name, ())) == set(dtypes):
-            return f"same:{parameter.inputs[0]}"
+    first = next((parameter for parameter in parameters if parameter.inputs), None)
+    if first is not None and set(of_inputs.get(first.name, ())) == set(dtypes):
+        return f"same:{first.inputs[0]}"
     return "reference"
 
 
