@@ -57,6 +57,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("slow") and not _runs(config, item):
             item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+        needed = item.get_closest_marker("extra")
+        if needed and importlib.util.find_spec(needed.args[0]) is None and not config.getoption("--everything"):
+            item.add_marker(pytest.mark.skip(reason=f"needs {needed.args[0]}: scripts/test --all brings it"))
         if item.get_closest_marker("torch") and not has_torch and not config.getoption("--everything"):
             item.add_marker(pytest.mark.skip(reason="needs PyTorch: pip install 'kope[torch]'"))
 
