@@ -7,13 +7,14 @@ for the incumbent.
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from kope.context import Assembled
 from kope.model import (
@@ -33,7 +34,7 @@ from kope.model import (
     TokensSpent,
     Verdict,
 )
-from kope.objective import is_better, speedup_over
+from kope.objective import is_better, may_be_better, speedup_over
 
 
 class Stop(StrEnum):
@@ -112,11 +113,32 @@ class Memory(Protocol):
         """Learn from a finished attempt and write everything about it in one transaction."""
 
 
+class Comparison(Protocol):
+    """What timing two kernels in turns has shown."""
+
+    @property
+    def faster(self) -> bool:
+        """Whether the first is proven faster than the second."""
+
+    @property
+    def summary(self) -> str:
+        """Return it in one line."""
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """Return every raw sample, in a form that JSON can hold."""
+
+
+Compare = Callable[[Task, Candidate, Candidate], Comparison]
+"""Times a candidate against the incumbent, both verified, on all cases of a task."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The concrete things a session works with. assemble: None for proposers that read the state itself.
 
-    folder: where each evaluation gets an empty folder of its own, removed afterwards.
+    folder: where each evaluation gets an empty folder of its own, removed afterwards. compare: times a verified
+    candidate against the incumbent in turns; None where times are the same in every run.
     """
 
     memory: Memory
@@ -126,6 +148,7 @@ class Parts:
     folder: Path
     seed: int = 0
     assemble: Callable[[State], Assembled] | None = None
+    compare: Compare | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +170,7 @@ def iterate(task: Task, standing: Standing, parts: Parts, watcher: Watcher) -> A
     prompt = parts.assemble(state) if parts.assemble is not None else None
     proposal = parts.proposer.propose(replace(state, prompt=prompt.text if prompt is not None else None))
     if prompt is not None:
-        proposal = replace(proposal, used=prompt.used)
+        proposal = replace(proposal, used=(*prompt.used, *proposal.used))
     watcher.trying(task, state.iteration, proposal.move)
     attempt = try_proposal(state, proposal, parts)
     parts.memory.record(attempt, prompt)
@@ -166,6 +189,8 @@ def try_proposal(state: State, proposal: Proposal, parts: Parts, *, parent: Atte
     outcome, repeated = _outcome(state, proposal, candidate, parts)
     parent = parent or _parent(state, proposal.parent_id)
     speedup, step_ratio, promoted = appraise(state, outcome, parent)
+    if candidate is not None and parts.compare is not None and outcome.verdict is Verdict.VERIFIED:
+        outcome, promoted = _compared(state, candidate, outcome, parts.compare)
     session_id = parts.memory.session_id
     return Attempt(
         id=attempt_id(session_id, state.task.name, state.iteration),
@@ -184,6 +209,20 @@ def try_proposal(state: State, proposal: Proposal, parts: Parts, *, parent: Atte
         repeated=repeated,
         created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
+
+
+def _compared(state: State, candidate: Candidate, outcome: Outcome, compare: Compare) -> tuple[Outcome, bool]:
+    """Return the outcome with what a comparison in turns has shown, and whether the candidate is the new incumbent."""
+    rival = state.incumbent.candidate if state.incumbent is not None else None
+    if rival is None or rival.id == candidate.id:
+        return outcome, rival is None and bool(outcome.times_us)
+    if not may_be_better(outcome.times_us, _times(state.incumbent)):
+        return outcome, False
+    found = compare(state.task, candidate, rival)
+    note = Diagnostic("comparison", found.summary, "note")
+    others = tuple(one for one in outcome.diagnostics if one.kind != note.kind)
+    evidence = {**outcome.evidence, "comparison": json.dumps(found.record)}
+    return replace(outcome, diagnostics=(*others, note), evidence=evidence), found.faster
 
 
 def state_of(task: Task, standing: Standing, parts: Parts) -> State:
@@ -211,7 +250,8 @@ def _outcome(state: State, proposal: Proposal, candidate: Candidate | None, part
         return nothing_proposed(state.task, proposal), False
 
     def promote(times_us: Mapping[str, float]) -> bool:
-        return state.baseline is None or is_better(times_us, _times(state.incumbent))
+        better = is_better if parts.compare is None else may_be_better
+        return state.baseline is None or better(times_us, _times(state.incumbent))
 
     known = parts.memory.find_outcome(state.task, candidate)
     if known is not None and not (known.verdict is Verdict.SCREENED and promote(known.times_us)):

@@ -14,6 +14,9 @@ DEAD_ZONE = 0.01
 """How much better than the incumbent a candidate must be. The twin is deterministic, so this is not about noise: a
 gain below one percent is less than what its timing model can tell."""
 
+SINGLE_RUN_NOISE = 0.05
+"""How much single measured runs may mislead: a kernel that looks slower by less is still compared in turns."""
+
 
 def geometric_mean(ratios: Iterable[float]) -> float:
     """Return exp(mean(log(x))). Raises ValueError for no ratios, or one that is not positive."""
@@ -40,6 +43,14 @@ def is_better(times_us: Mapping[str, float], incumbent_us: Mapping[str, float] |
         return bool(times_us)
     gain = speedup_over(incumbent_us, times_us)
     return gain is not None and gain >= 1.0 + DEAD_ZONE
+
+
+def may_be_better(times_us: Mapping[str, float], incumbent_us: Mapping[str, float] | None) -> bool:
+    """Whether measured times of two single runs leave it open that these are better; a comparison in turns decides."""
+    if incumbent_us is None:
+        return bool(times_us)
+    gain = speedup_over(incumbent_us, times_us)
+    return gain is not None and gain >= 1.0 - SINGLE_RUN_NOISE
 
 
 def bound_share(outcome: Outcome) -> float | None:

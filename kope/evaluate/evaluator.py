@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kope.errors import MachineError
+from kope.evaluate.duel import Comparison, compare
 from kope.evaluate.judgement import Judgement
 from kope.evaluate.prepared import CaseLibrary
 from kope.evaluate.rules import evaluator_fingerprint
@@ -63,6 +64,14 @@ class TaskEvaluator:
         """
         with _folder_in(workdir) as folder:
             return Survey(self, task, candidate, folder, lambda times_us: True).outcome()
+
+    def compare(self, task: Task, candidate: Candidate, incumbent: Candidate, workdir: Path) -> Comparison:
+        """Time two verified candidates in turns until it is clear whether the first is faster; see duel.
+
+        Raises as `evaluate` does, and MachineError when the incumbent cannot be timed any more.
+        """
+        with _folder_in(workdir) as folder:
+            return compare(self, task, candidate, incumbent, folder)
 
 
 @contextmanager
