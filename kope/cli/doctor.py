@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,9 +23,15 @@ def doctor(
     db: options.DbOption = None,
     target: options.TargetOption = None,
     compiler: options.CompilerOption = None,
+    evaluator: Annotated[
+        bool, typer.Option("--evaluator", help="Show the checks that a candidate has to pass.")
+    ] = False,
     json: options.JsonOption = False,
 ) -> None:
     """Show what is installed, what each setting resolves to, what is missing and how to get it."""
+    if evaluator:
+        _checks(json)
+        return
     from kope import config
     from kope.doctor import examine
 
@@ -44,6 +50,20 @@ def doctor(
             say(f"note: {note}")
         say("This machine can optimize kernels." if found.usable else "Something that is needed is missing; see above.")
     raise typer.Exit(0 if found.usable else 1)
+
+
+def _checks(json: bool) -> None:
+    """Print the table of checks: what each looks at, what it reports, and whether it applies to a target."""
+    from kope.evaluate import checks, evaluator_fingerprint
+
+    if json:
+        print_json({"evaluator": evaluator_fingerprint(), "checks": checks.table()})
+        return
+    rows = [
+        (check.name, check.what, ", ".join(check.kinds) or "-", *(check.status(target) for target in checks.TARGETS))
+        for check in checks.CHECKS
+    ]
+    print_table(f"evaluator {evaluator_fingerprint()}", ("check", "what it holds", "reports", *checks.TARGETS), rows)
 
 
 def _findings(title: str, findings: Sequence[Finding]) -> None:

@@ -7,6 +7,7 @@ what to ask; whether the reference accepts it, and what the candidate answers, i
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,10 +42,13 @@ def challenge_seed(task: Task, candidate: Candidate) -> int:
 
 
 def fresh_values(task: Task, seed: int) -> list[Question]:
-    """Return the questions with fresh values in the shapes of the task."""
+    """Return the questions with fresh values in the shapes of the task, two at least: each half of a range comes up."""
+    cases = asked_about(task.cases)
     return [
-        Question(FRESH_VALUES, replace(case, id=f"{case.id}-fresh", inputs=_narrowed(case, seed)), case.id)
-        for case in asked_about(task.cases)
+        Question(
+            FRESH_VALUES, replace(case, id=f"{case.id}-fresh{number}", inputs=_narrowed(case, seed, number)), case.id
+        )
+        for number, case in enumerate(cases if len(cases) > 1 else 2 * cases)
     ]
 
 
@@ -74,14 +78,17 @@ def asked_about(cases: Sequence[Case]) -> list[Case]:
     return chosen
 
 
-def _narrowed(case: Case, seed: int) -> tuple[CaseInput | None, ...]:
-    return tuple(given and replace(given, values=_half(given, seed)) for given in case.inputs)
+def _narrowed(case: Case, seed: int, number: int) -> tuple[CaseInput | None, ...]:
+    return tuple(given and replace(given, values=_half(given, seed + number)) for given in case.inputs)
 
 
-def _half(given: CaseInput, seed: int) -> Values:
-    """Return the lower or upper half of an input's range: constants that fit the whole range do not fit it."""
+def _half(given: CaseInput, turn: int) -> Values:
+    """Return the lower or upper half of an input's range: constants that fit the whole range do not fit both.
+
+    Inputs do not all change halves together, since their names decide which comes first.
+    """
     values = given.values
-    upper = hashlib.sha256(f"{seed}\0{given.spec.name}".encode()).digest()[0] & 1
+    upper = (turn + zlib.crc32(given.spec.name.encode())) & 1
     if given.spec.dtype in FLOATS:
         middle = values.low / 2 + values.high / 2
         return replace(values, low=middle) if upper else replace(values, high=middle)

@@ -15,7 +15,7 @@ from kope.model import Candidate, Diagnostic, LaunchCase, Outcome, Stage, Task, 
 
 SMALL = ("3", "4", "2")  # one of each dtype, by bytes
 ALL = ("3", "4", "2", "5", "1")
-CHALLENGE = ("3-fresh", "4-fresh", "2-fresh", "3-grown0", "4-grown0", "2-grown0")
+CHALLENGE = ("3-fresh0", "4-fresh1", "2-fresh2", "3-grown0", "4-grown0", "2-grown0")
 
 
 class Judge:

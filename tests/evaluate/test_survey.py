@@ -99,7 +99,7 @@ def test_a_case_that_does_not_fit_is_reported_and_the_others_go_on(
 
 
 def test_learned_answers_do_not_verify_a_survey_either(survey: Any, scripted: Any) -> None:
-    outcome = survey(scripted(kernel=wrong_in("3-fresh")))
+    outcome = survey(scripted(kernel=wrong_in("3-fresh0")))
     assert (outcome.verdict, outcome.passed_count) == (Verdict.FAILED, 5)
     assert outcome.diagnostics[0].kind == "fresh-values"
 
