@@ -42,7 +42,7 @@ def recall(
     from kope.cli.setup import the_task
     from kope.context.lineage import Forest
     from kope.memory import Filters, RecallQuery, Store
-    from kope.memory.embedding import find_embedder
+    from kope.memory.embedding import embedder_named
     from kope.memory.graph import LABELS
     from kope.report import experience
 
@@ -51,7 +51,7 @@ def recall(
         raise typer.BadParameter(f"no label {unknown[0]!r}; the labels are {', '.join(LABELS)}")
     settings = config.load({"db": db})
     filters = Filters(moves=tuple(move or ()), labels=tuple(label or ()))
-    with Store.open(settings.db, embedder=find_embedder(), create=False) as store:
+    with Store.open(settings.db, embedder=embedder_named(settings.embedder), create=False) as store:
         here = hardware if hardware is not None else store.hardware_tried_last()
         query = RecallQuery(text=text) if task is None else _task_query(store, the_task(settings, task), text, here)
         query = replace(query, hardware=here, filters=filters, limit=limit, moves=False)

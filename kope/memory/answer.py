@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kope.errors import NotFound
 from kope.memory.image import Node
@@ -16,6 +16,11 @@ from kope.memory.scope import View
 from kope.model import Edge, Experience, MoveEvidence, Recall, Recalled, Stage
 
 _TEXTS = "SELECT title, decision, lesson FROM node_texts WHERE node_id = ?"
+_DIGEST = "SELECT trigger, rationale, before, after FROM digests WHERE node_id = ?"
+_EVIDENCE = """
+    SELECT n.attempt_id FROM edges AS e JOIN nodes AS n ON n.id = e.dst
+    WHERE e.src = ? AND e.kind = 'distilled_from' ORDER BY n.step_ratio DESC, n.id
+"""
 _EDGES = """
     SELECT e.id, e.src, e.dst, e.kind, coalesce(t.text, '')
     FROM edges AS e LEFT JOIN edge_texts AS t ON t.edge_id = e.id
@@ -30,31 +35,41 @@ def compose(
     around: Sequence[Node],
     moves: tuple[MoveEvidence, ...],
     degraded: Sequence[str],
+    origins: Mapping[str, str],
 ) -> Recall:
     """Return the answer with every text it needs."""
     names = json.dumps([*(item.node.id for item in chosen), *(node.id for node in around)])
     return Recall(
-        items=tuple(Recalled(_experience(connection, view, item.node), item.score, item.reason) for item in chosen),
-        neighbours=tuple(_experience(connection, view, node) for node in around),
+        items=tuple(
+            Recalled(_experience(connection, view, item.node, origins), item.score, item.reason, item.propensity)
+            for item in chosen
+        ),
+        neighbours=tuple(_experience(connection, view, node, origins) for node in around),
         edges=tuple(Edge(*row) for row in connection.execute(_EDGES, (names,))),
         moves=moves,
         degraded="; ".join(degraded),
     )
 
 
-def one(connection: sqlite3.Connection, view: View, experience_id: str) -> Experience:
-    """Return an experience of a view. Raises NotFound."""
+def one(connection: sqlite3.Connection, view: View, experience_id: str, origins: Mapping[str, str]) -> Experience:
+    """Return an experience of a view. origins: labels of files that rows came from. Raises NotFound."""
     node = view.nodes.get(experience_id)
     if node is None:
         raise NotFound(f"there is no experience {experience_id}; kope recall shows ids")
-    return _experience(connection, view, node)
+    return _experience(connection, view, node, origins)
 
 
-def _experience(connection: sqlite3.Connection, view: View, node: Node) -> Experience:
+def _experience(connection: sqlite3.Connection, view: View, node: Node, origins: Mapping[str, str]) -> Experience:
     title, decision, lesson = connection.execute(_TEXTS, (node.id,)).fetchone() or ("", "", "")
     shown = view.lessons.get(node.id, node.id)
     if shown != node.id:
         lesson = (connection.execute(_TEXTS, (shown,)).fetchone() or ("", "", ""))[2]
+    before = after = ""
+    evidence: tuple[str, ...] = ()
+    if node.kind == "digest":
+        _, rationale, before, after = connection.execute(_DIGEST, (node.id,)).fetchone() or ("", "", "", "")
+        decision = f"{decision}: {rationale}" if rationale else decision
+        evidence = tuple(row[0] for row in connection.execute(_EVIDENCE, (node.id,)))
     return Experience(
         id=node.id,
         kind=node.kind,
@@ -74,6 +89,11 @@ def _experience(connection: sqlite3.Connection, view: View, node: Node) -> Exper
         bottleneck=node.bottleneck,
         attempt_id=node.attempt_id,
         created_at=node.created_at,
+        origin="" if node.standing == "own" else origins.get(node.origin_id, ""),
+        standing=node.standing,
+        before=before,
+        after=after,
+        evidence=evidence,
     )
 
 

@@ -29,26 +29,34 @@ _BY_PLACE = (
     + " WHERE (?1 IS NULL OR a.session_id = ?1) AND (?2 IS NULL OR a.task_digest = ?2)"
     + " AND (?3 IS NULL OR a.task_name = ?3) ORDER BY a.seq"
 )
+_BELIEVED = "a.origin_id IN (SELECT id FROM origins WHERE trust IN ('own', 'trusted'))"
+"""What came from elsewhere is no outcome, baseline or incumbent here before a person trusts its origin."""
 _SAME_CANDIDATE = (
     _SELECT
     + " WHERE a.candidate_id = ? AND a.task_digest = ? AND a.target = ? AND a.hardware = ? AND a.toolchain = ?"
-    + " AND a.evaluator = ? AND a.verdict <> ? ORDER BY a.verdict = 'screened', a.seq DESC LIMIT 1"
+    + f" AND a.evaluator = ? AND a.verdict <> ? AND {_BELIEVED} ORDER BY a.verdict = 'screened', a.seq DESC LIMIT 1"
 )
 _VERIFIED = (
     _SELECT
     + " WHERE a.task_digest = ?1 AND a.hardware = ?2 AND (?3 IS NULL OR a.session_id = ?3)"
-    + " AND a.verdict = 'verified' AND a.typical_us IS NOT NULL"
+    + f" AND a.verdict = 'verified' AND a.typical_us IS NOT NULL AND {_BELIEVED}"
 )
 _BASELINE = _VERIFIED + " ORDER BY a.seq LIMIT 1"
 _INCUMBENT = _VERIFIED + " AND a.promoted ORDER BY a.typical_us, a.seq LIMIT 1"
-_NEWEST_PROMOTED = """
-    SELECT task_digest, hardware FROM attempts WHERE promoted AND typical_us IS NOT NULL
-    AND (task_digest = ?1 OR task_name = ?1) AND (?2 IS NULL OR hardware = ?2) ORDER BY seq DESC LIMIT 1
+_NEWEST_PROMOTED = f"""
+    SELECT a.task_digest, a.hardware FROM attempts AS a WHERE a.promoted AND a.typical_us IS NOT NULL AND {_BELIEVED}
+    AND (a.task_digest = ?1 OR a.task_name = ?1) AND (?2 IS NULL OR a.hardware = ?2) ORDER BY a.seq DESC LIMIT 1
 """
-_TRIED = (
-    "SELECT count(*), coalesce(sum(verdict = 'verified'), 0) FROM attempts WHERE task_digest = ?1 OR task_name = ?1"
-)
-_TASKS_TRIED = "SELECT DISTINCT task_name FROM attempts WHERE promoted ORDER BY task_name"
+_SOURCES = """
+    SELECT p.source, c.source FROM attempts AS a JOIN candidates AS c ON c.id = a.candidate_id
+    JOIN attempts AS b ON b.id = a.parent_id JOIN candidates AS p ON p.id = b.candidate_id WHERE a.id = ?
+"""
+_TRIED = f"""
+    SELECT coalesce(sum({_BELIEVED}), 0), coalesce(sum({_BELIEVED} AND a.verdict = 'verified'), 0),
+           coalesce(sum(a.verdict = 'verified'), 0)
+    FROM attempts AS a WHERE a.task_digest = ?1 OR a.task_name = ?1
+"""
+_TASKS_TRIED = f"SELECT DISTINCT a.task_name FROM attempts AS a WHERE a.promoted AND {_BELIEVED} ORDER BY a.task_name"
 
 
 def rows_of(connection: sqlite3.Connection, row: Sequence[Any]) -> tuple[AttemptRows, bytes | None, str]:
@@ -95,6 +103,12 @@ def by_place(
     return tuple(_read(connection, _BY_PLACE, (session_id, task_digest, task_name)))
 
 
+def sources(connection: sqlite3.Connection, attempt_id: str) -> tuple[str, str] | None:
+    """Return the source of an attempt's parent and its own, None when one of them is not in this database."""
+    row = connection.execute(_SOURCES, (attempt_id,)).fetchone()
+    return (unpack(row[0]), unpack(row[1])) if row is not None else None
+
+
 def known_outcome(
     connection: sqlite3.Connection, candidate_id: str, task_digest: str, where: Fingerprint, at_least: Verdict
 ) -> Outcome | None:
@@ -123,7 +137,11 @@ def best(connection: sqlite3.Connection, task: str, hardware: str | None) -> Att
     found = incumbent(connection, row[0], row[1], None) if row is not None else None
     if found is not None:
         return found
-    tried, verified = connection.execute(_TRIED, (task,)).fetchone()
+    tried, verified, anywhere = connection.execute(_TRIED, (task,)).fetchone()
+    if anywhere and not verified:
+        raise NotFound(
+            f"{anywhere} kernels of {task} came from elsewhere, none was verified here; run kope db verify --task {task}"
+        )
     if tried and not verified:
         raise NotFound(
             f"none of the {tried} attempts on {task} is right on all cases yet; go on with kope optimize {task}"

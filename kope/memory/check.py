@@ -114,6 +114,14 @@ _INCOMPLETE = (
         "SELECT id FROM edges WHERE kind = 'led_to' AND id NOT IN (SELECT edge_id FROM edge_texts)",
         "edge {} has no text",
     ),
+    (
+        "SELECT node_id FROM digests WHERE node_id NOT IN (SELECT src FROM edges WHERE kind = 'distilled_from')",
+        "lesson {} has no evidence",
+    ),
+    (
+        "SELECT id FROM nodes WHERE kind = 'digest' AND id NOT IN (SELECT node_id FROM digests)",
+        "lesson {} is incomplete",
+    ),
 )
 
 
@@ -131,11 +139,11 @@ def _graph(connection: sqlite3.Connection) -> Iterator[Problem]:
 
 def _scores(connection: sqlite3.Connection) -> Iterator[Problem]:
     ratios, stored = {}, {}
-    for name, step_ratio, score, label, speedup in connection.execute(
-        "SELECT id, step_ratio, downstream, label, speedup FROM nodes"
+    for name, step_ratio, score, label, speedup, kind in connection.execute(
+        "SELECT id, step_ratio, downstream, label, speedup, kind FROM nodes"
     ):
         ratios[name], stored[name] = step_ratio, score
-        if label != label_of(speedup, step_ratio):
+        if kind == "attempt" and label != label_of(speedup, step_ratio):
             yield Problem("derived", f"experience {name} is labelled {label!r} with a step ratio of {step_ratio}")
     parents = dict(connection.execute("SELECT dst, src FROM edges WHERE kind = 'led_to'"))
     try:

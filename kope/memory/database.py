@@ -1,6 +1,6 @@
 """One SQLite file as KOPE keeps it: how it is opened, made, migrated, written to and left behind.
 
-Knows no table but `meta`. SQLite's errors become KOPE's here and nowhere else.
+Knows no table but `meta` and the full-text index. SQLite's errors become KOPE's here and nowhere else.
 """
 
 from __future__ import annotations
@@ -129,6 +129,17 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
+    def compact(self) -> None:
+        """Write the file anew without what was deleted; it stays as large as it is while others read it."""
+        with self.lock, _translated(self.path), suppress(StoreError):
+            connection = self.connection
+            connection.execute("INSERT INTO node_words (node_words) VALUES ('optimize')")
+            try:
+                connection.execute("VACUUM")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise
+
     # --- leaving
 
     def close(self) -> None:
@@ -169,6 +180,13 @@ class Database:
                     raise
                 time.sleep(0.01)
         self._wal = True
+
+
+def new_generation(connection: sqlite3.Connection) -> None:
+    """Note that rows went or came to count otherwise: whoever holds them in memory has to read everything again."""
+    connection.execute(
+        "INSERT INTO meta VALUES ('generation', '1') ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1"
+    )
 
 
 @contextmanager

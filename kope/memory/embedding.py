@@ -43,6 +43,20 @@ def find_embedder() -> Embedder | None:
     return MiniLM(folder)
 
 
+def embedder_named(choice: str) -> Embedder | None:
+    """Return the embedder of a setting: "default" as above, "none", or a sentence-transformers model by name or folder.
+
+    Raises ToolMissing and ConfigError as SentenceTransformer does.
+    """
+    if choice == "none":
+        return None
+    if choice == "default":
+        return find_embedder()
+    from kope.memory.sentence import SentenceTransformer
+
+    return SentenceTransformer(choice)
+
+
 def weights_folder() -> Path | None:
     """Return where the packaged weights are, without importing the package: that would import torch."""
     spec = importlib.util.find_spec(PACKAGE)

@@ -111,3 +111,21 @@ def raise_ancestors(connection: sqlite3.Connection, node_id: str, revision: int)
         changed += 1
         row = connection.execute(_PARENT, (parent,)).fetchone()
     return changed
+
+
+# --- the whole graph ------------------------------------------------------------------------------------------------
+
+_RATIOS = "SELECT id, step_ratio, downstream FROM nodes"
+_LINEAGE = "SELECT dst, src FROM edges WHERE kind = 'led_to'"
+
+
+def rescore(connection: sqlite3.Connection) -> int:
+    """Bring every score up to date after rows came or went; returns how many changed. Raises ValueError on a circle."""
+    ratios, known = {}, {}
+    for name, step_ratio, score_before in connection.execute(_RATIOS):
+        ratios[name], known[name] = step_ratio, score_before
+    scores = downstream(ratios, dict(connection.execute(_LINEAGE).fetchall()))
+    revision = connection.execute("SELECT coalesce(max(revision), 0) + 1 FROM nodes").fetchone()[0]
+    changed = [(value, revision, name) for name, value in scores.items() if value != known[name]]
+    connection.executemany(_SET, changed)
+    return len(changed)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kope.memory.database import Database
-from kope.memory.words import Vocabulary
+from kope.memory.value import Key, Values, key_of, purpose_of, was_helped
+from kope.memory.words import Vocabulary, terms_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Node(NamedTuple):
-    """A node, and of its attempt what recall decides on. traits: JSON. ok: not refused. plan is read when asked for."""
+    """A node, and of its attempt what recall decides on. traits: JSON. plan is read when asked for.
+
+    retired: 1 or 0 when a person said so, None otherwise.
+    """
 
     seq: int
     id: str
@@ -43,6 +47,10 @@ class Node(NamedTuple):
     candidate_id: str | None
     promoted: int
     verdict: str | None
+    time_kind: str | None
+    retired: int | None
+    standing: str
+    origin_id: str
 
 
 Group = tuple[str, str, str]
@@ -54,11 +62,17 @@ def group_of(node: Node) -> Group:
     return node.task_digest or "", node.task_name, node.traits
 
 
+def is_trusted(node: Node) -> bool:
+    """Whether an experience was made or measured here, or a person said that it counts as if it were."""
+    return node.standing in ("own", "trusted")
+
+
 _NODES = """
     SELECT n.seq, n.id, n.kind, n.attempt_id, n.task_name, n.move, n.traits, n.stage, n.works, n.label, n.speedup,
            n.step_ratio, n.downstream, n.confidence, n.hardware, n.bottleneck, n.created_at, n.revision,
-           a.session_id, a.task_digest, a.candidate_id, coalesce(a.promoted, 0), a.verdict
-    FROM nodes AS n LEFT JOIN attempts AS a ON a.id = n.attempt_id
+           a.session_id, a.task_digest, a.candidate_id, coalesce(a.promoted, 0), a.verdict, a.time_kind, n.retired,
+           o.trust, n.origin_id
+    FROM nodes AS n JOIN origins AS o ON o.id = n.origin_id LEFT JOIN attempts AS a ON a.id = n.attempt_id
     WHERE n.revision > ? ORDER BY n.revision
 """
 _LINEAGE = "SELECT seq, src, dst FROM edges WHERE kind = 'led_to' AND seq > ? ORDER BY seq"
@@ -66,8 +80,13 @@ _PLANS = """
     SELECT a.seq, n.id, t.plan FROM attempts AS a JOIN attempt_texts AS t ON t.attempt_id = a.id
     JOIN nodes AS n ON n.attempt_id = a.id WHERE a.seq > ? ORDER BY a.seq
 """
-_TAGS = "SELECT digest, tags FROM tasks"
-_COUNT = "SELECT count(*), max(revision) FROM nodes"
+_USES = "SELECT seq, src, dst FROM edges WHERE kind = 'used' AND seq > ? ORDER BY seq"
+_TASKS = "SELECT digest, name, text, tags FROM tasks"
+_TASK_COUNT = "SELECT count(*) FROM tasks"
+_ORIGINS = "SELECT id, label FROM origins"
+_NEWEST = """
+    SELECT (SELECT max(revision) FROM nodes), (SELECT value FROM meta WHERE key = 'generation')
+"""
 _VECTORS = {
     "nodes": "SELECT seq, embedding, embedder, id FROM nodes WHERE seq > ? AND embedding IS NOT NULL ORDER BY seq",
     "edges": "SELECT seq, embedding, embedder, dst FROM edges WHERE seq > ? AND embedding IS NOT NULL ORDER BY seq",
@@ -77,7 +96,10 @@ _VECTORS = {
 class Image:
     """The graph in memory. by_id holds nodes in the order they first came; parents and children are lineage alone.
 
-    tags: structure words of each task, by digest. groups: nodes by what they are similar in, oldest first.
+    tags: structure words of each task, by digest; says: all words of its name and text. groups: nodes by what they are
+    similar in, oldest first; touched: the revision in which each group last changed. values: learned from use.
+    origins: label of each file that rows were taken over from. set_aside: whether any node is not simply to be seen.
+    seen: what recall made from all of it, to be made again when it changes.
     """
 
     def __init__(self, database: Database) -> None:
@@ -91,35 +113,80 @@ class Image:
         self.children: dict[str, list[str]] = {}
         self.plans: dict[str, str] = {}
         self.tags: dict[str, tuple[str, ...]] = {}
+        self.says: dict[str, frozenset[str]] = {}
         self.groups: dict[Group, list[str]] = {}
+        self.touched: dict[Group, int] = {}
+        self.values = Values()
+        self.origins: dict[str, str] = {}
+        self.set_aside = False
+        self.seen: dict[Any, Any] = {}
         self.vectors = {table: Vectors(self._database, table) for table in _VECTORS}
         self.vocabulary = Vocabulary()
         self.revision = -1
         self._last_edge = -1
+        self._last_use = -1
         self._last_plan = -1
+        self._keys: dict[str, tuple[Key, bool]] = {}
+        self._generation: str | None = None
 
     def catch_up(self) -> None:
         """Read what was written since the last time; everything again when rows have gone.
 
         Belongs into `Database.reading`, which holds off what others write meanwhile.
         """
-        count, newest = self._database.row(_COUNT) or (0, None)
-        if newest is None or newest < self.revision or count < len(self.by_id):
+        newest, generation = self._database.row(_NEWEST) or (None, None)
+        if newest is None or newest < self.revision or generation != self._generation:
             self._reset()
-        if newest is None or (newest == self.revision and count == len(self.by_id)):
+            self._generation = generation
+        if newest is None or newest == self.revision:
             return
-        for row in self._database.rows(_NODES, (self.revision,)):
-            node = Node._make(row)
-            if node.id not in self.by_id:
-                self.by_seq[node.seq] = node.id
-                self.groups.setdefault(group_of(node), []).append(node.id)
-            self.by_id[node.id] = node
+        self._read_tasks()
+        fresh = self._read_nodes()
         self.revision = newest
-        self.tags = {digest: tuple(json.loads(tags)) for digest, tags in self._database.rows(_TAGS)}
         for seq, src, dst in self._database.rows(_LINEAGE, (self._last_edge,)):
             self._last_edge = seq
             self.parents[dst] = src
             self.children.setdefault(src, []).append(dst)
+        self._read_values(fresh)
+
+    def _read_tasks(self) -> None:
+        if self._database.row(_TASK_COUNT) == (len(self.tags),):
+            return
+        for digest, name, text, tags in self._database.rows(_TASKS):
+            self.tags[digest] = tuple(json.loads(tags))
+            self.says[digest] = frozenset(terms_of(f"{name} {text} {' '.join(self.tags[digest])}"))
+
+    def _read_nodes(self) -> list[Node]:
+        """Take in new and changed nodes; returns the new ones."""
+        fresh = []
+        for row in self._database.rows(_NODES, (self.revision,)):
+            node = Node._make(row)
+            group = group_of(node)
+            if node.id not in self.by_id:
+                self.by_seq[node.seq] = node.id
+                self.groups.setdefault(group, []).append(node.id)
+                fresh.append(node)
+            self.by_id[node.id] = node
+            self.touched[group] = node.revision
+            self.set_aside = self.set_aside or not is_trusted(node)
+        if self.set_aside:
+            self.origins = {name: label or name[:8] for name, label in self._database.rows(_ORIGINS)}
+        return fresh
+
+    def _read_values(self, fresh: Iterable[Node]) -> None:
+        """Count new attempts, and new uses, for what they say of the experiences they used."""
+        for node in fresh:
+            if node.verdict is None or not is_trusted(node):
+                continue
+            parent = self.by_id.get(self.parents.get(node.id, ""))
+            purpose = purpose_of(parent is not None, parent.verdict if parent is not None else None)
+            helped = was_helped(purpose, node.verdict, node.step_ratio, node.time_kind)
+            self._keys[node.id] = key_of(purpose, node.hardware), helped
+            self.values.add_attempt(*self._keys[node.id])
+        for seq, src, dst in self._database.rows(_USES, (self._last_use,)):
+            self._last_use = seq
+            if src in self._keys:
+                self.values.add_use(dst, *self._keys[src])
 
     def read_plans(self) -> dict[str, str]:
         """Return the plan of every node that has an attempt, as JSON by node id."""

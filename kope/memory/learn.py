@@ -69,23 +69,24 @@ class Learned:
 
 def node_id_of(attempt_id: str) -> str:
     """Return the id of an attempt's node, the same in every file."""
-    return _short_hash("node", attempt_id)
+    return short_hash("node", attempt_id)
 
 
 def edge_id_of(src: str, kind: str, dst: str) -> str:
     """Return the id of an edge, the same in every file."""
-    return _short_hash("edge", src, kind, dst)
+    return short_hash("edge", src, kind, dst)
 
 
-def _short_hash(*parts: str) -> str:
+def short_hash(*parts: str) -> str:
+    """Return the id of what is named by these parts, the same in every file."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 def learn(attempt: Attempt, parent: Parent | None, *, bottleneck: str) -> Learned:
     """Return what an attempt teaches. bottleneck: what its time goes to, "" when not known."""
     proposal, outcome = attempt.proposal, attempt.outcome
-    changed = _changed_plan(parent.plan, proposal.plan) if parent is not None else ""
-    lines = _changed_lines(parent.source, proposal.source or "") if parent is not None else None
+    changed = changed_plan(parent.plan, proposal.plan) if parent is not None else ""
+    lines = changed_lines(parent.source, proposal.source or "") if parent is not None else None
     # A proposer may begin its thought with the name of the move, which is said already.
     thought = cut(proposal.thought.strip().removeprefix(f"{proposal.move}:").strip(), _THOUGHT_LIMIT)
     what = changed or (lines.summary if lines is not None else "")
@@ -144,7 +145,9 @@ def _confidence(attempt: Attempt) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lines:
+class Lines:
+    """Lines that only the source before a change has, and those that only the one after it has."""
+
     removed: tuple[str, ...]
     added: tuple[str, ...]
 
@@ -157,7 +160,7 @@ class _Lines:
         return f"{len(self.added)} {lines} added, {len(self.removed)} removed"
 
 
-def _changed_plan(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+def changed_plan(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Name the fields of the plan that changed: "depth 1 -> 2, tile 2048 -> 4096"."""
     if not before or not after:
         return ""
@@ -173,10 +176,10 @@ def _value(plan: Mapping[str, Any], name: str) -> str:
     return str(value)
 
 
-def _changed_lines(before: str, after: str) -> _Lines:
+def changed_lines(before: str, after: str) -> Lines:
     """Compare as multisets of lines: moved lines count as unchanged, and it stays fast on any source."""
     old, new = before.splitlines(), after.splitlines()
-    return _Lines(tuple(_missing(old, Counter(new))), tuple(_missing(new, Counter(old))))
+    return Lines(tuple(_missing(old, Counter(new))), tuple(_missing(new, Counter(old))))
 
 
 def _missing(lines: list[str], others: Counter[str]) -> list[str]:
@@ -234,7 +237,7 @@ def _plausible(attempt: Attempt) -> bool:
 # --- the journal ----------------------------------------------------------------------------------------------------
 
 
-def _journal(attempt: Attempt, parent: Parent | None, decision: str, lesson: str, lines: _Lines | None) -> str:
+def _journal(attempt: Attempt, parent: Parent | None, decision: str, lesson: str, lines: Lines | None) -> str:
     """Return the Markdown entry: strategy, code change, validation, measurements, interpretation."""
     start = f"from {parent.attempt_id}" if parent is not None else "from nothing"
     entry = [
@@ -249,7 +252,7 @@ def _journal(attempt: Attempt, parent: Parent | None, decision: str, lesson: str
     return "\n\n".join(entry) + "\n"
 
 
-def _quoted_change(lines: _Lines) -> str:
+def _quoted_change(lines: Lines) -> str:
     if not lines.summary:
         return "None in the text."
     half = _LINES_SHOWN // 2

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,16 +39,20 @@ def version_known() -> int:
     return len(schema_files())
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Apply what is missing in one transaction; another process may be doing the same at this moment."""
+def migrate(connection: sqlite3.Connection, version: int | None = None) -> None:
+    """Apply what is missing in one transaction; another process may be doing the same at this moment.
+
+    version: stop at this one; None: the newest.
+    """
     import sqlite_utils
 
+    version = version_known() if version is None else version
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if connection.execute("PRAGMA user_version").fetchone()[0] < version_known():
-            _migrations().apply(sqlite_utils.Database(connection, execute_plugins=False))
+        if connection.execute("PRAGMA user_version").fetchone()[0] < version:
+            _migrations(version).apply(sqlite_utils.Database(connection, execute_plugins=False))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {version_known()}")
+            connection.execute(f"PRAGMA user_version = {version}")
             _sign(connection)
         connection.execute("COMMIT")
     except BaseException:
@@ -55,17 +61,41 @@ def migrate(connection: sqlite3.Connection) -> None:
         raise
 
 
-def _migrations() -> Migrations:
+def _migrations(version: int) -> Migrations:
     from sqlite_utils import Migrations
 
     migrations = Migrations("kope")
-    for file in schema_files():
+    for file in schema_files()[:version]:
 
         def apply(database: Database, text: str = file.read_text("utf-8")) -> None:
             database.executescript(text)
 
         migrations(name=file.stem)(apply)
     return migrations
+
+
+Schema = Mapping[str, tuple[str, str, str]]
+"""Type, table and SQL text of every entry of sqlite_schema, by name; white space as `normal` makes it."""
+
+
+@cache
+def schema_of(version: int) -> tuple[Schema, Schema]:
+    """Return how a file of this version looks: what holds rows, and what belongs to full-text indexes."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, version)
+        entries = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema").fetchall()
+    indexes = [name for _, name, _, sql in entries if (sql or "").startswith("CREATE VIRTUAL TABLE")]
+    rows: dict[str, tuple[str, str, str]] = {}
+    words: dict[str, tuple[str, str, str]] = {}
+    for kind, name, table, sql in entries:
+        of_index = any(table == index or table.startswith(f"{index}_") for index in indexes)
+        (words if of_index else rows)[name] = (kind, table, normal(sql))
+    return rows, words
+
+
+def normal(sql: object) -> str:
+    """Return SQL text with every run of white space as one blank."""
+    return " ".join(sql.split()) if isinstance(sql, str) else ""
 
 
 def _sign(connection: sqlite3.Connection) -> None:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from kope.memory.image import Group, Image, Node
+from kope.memory.image import Group, Image, Node, is_trusted
+from kope.memory.outcome import is_fast_evidence
 from kope.memory.query import RecallQuery
 from kope.memory.scope import View
+from kope.memory.value import Purpose
 from kope.model import MoveEvidence, Verdict
 
 MOST = 5_000
@@ -29,10 +32,15 @@ class MoveReader:
         """Return the evidence a view holds, in the order it came about."""
         plans = image.read_plans()
         nodes = [view.nodes[name] for name in _nearest(view, image.tags, query)]
-        return tuple(self._evidence(node, image, view, plans, query.hardware) for node in nodes if _is_evidence(node))
+        made = [
+            (node, self._evidence(node, image, view, plans, query.hardware)) for node in nodes if _is_evidence(node)
+        ]
+        if not view.real:
+            return tuple(evidence for _, evidence in made)
+        return tuple(_with_value(evidence, node, image, query.hardware) for node, evidence in made)
 
     def _evidence(self, node: Node, image: Image, view: View, plans: Mapping[str, str], hardware: str) -> MoveEvidence:
-        fast = bool(hardware) and node.hardware == hardware and bool(node.label)
+        fast = is_fast_evidence(node, hardware)
         parent = view.nodes.get(image.parents.get(node.id, ""))
         known = self._made.get((node.id, fast))
         if known is not None and known[0] is node and known[1] is parent:
@@ -62,9 +70,18 @@ class MoveReader:
         return self._plans[node_id]
 
 
+def _with_value(evidence: MoveEvidence, node: Node, image: Image, hardware: str) -> MoveEvidence:
+    """Return evidence with what was learned from refinements that used it."""
+    if node.retired is None and node.id not in image.values.of:
+        return evidence
+    worth = image.values.worth(node.id, Purpose.REFINE, hardware)
+    value = worth.value if node.retired is None else float(not node.retired)
+    return evidence if value == 1.0 else replace(evidence, value=value)
+
+
 def _is_evidence(node: Node) -> bool:
-    """Whether a node tells of a move: of an attempt that had a candidate."""
-    return node.verdict is not None and node.stage != "propose" and bool(node.move)
+    """Whether a node tells of a move: of an attempt that had a candidate, and was made here or is trusted."""
+    return node.verdict is not None and node.stage != "propose" and bool(node.move) and is_trusted(node)
 
 
 def _nearest(view: View, tags: Mapping[str, Sequence[str]], query: RecallQuery) -> list[str]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kope.model import Stage, State, Task
+from kope.memory.value import Purpose
+from kope.model import Attempt, Stage, State, Task
 
 if TYPE_CHECKING:
     from kope.memory.store import Store
@@ -61,7 +62,9 @@ class Filters:
 class RecallQuery:
     """A state to find experiences for.
 
-    text: what is asked, in words: searched by meaning and as full text. code: source and tool messages, full text only.
+    text: what is asked, in words: searched by meaning and as full text. code: source or tool messages: full text over
+    code and diagnostics. purpose: what the attempt is for, whose learned values count. explore: seed of drawing values
+    from their posterior; None takes their means.
     task_name, task_digest, traits, tags, bottleneck: of the operator at hand; rank what is alike, exclude nothing.
     hardware: where times count as speed; "" counts none. limit: number of items, 0 for evidence on moves alone.
     """
@@ -77,10 +80,13 @@ class RecallQuery:
     filters: Filters = Filters()
     limit: int = 8
     moves: bool = True
+    purpose: Purpose = Purpose.REFINE
+    explore: int | None = None
 
     @classmethod
     def for_state(cls, state: State, *, bottleneck: str = "", limit: int = 8) -> RecallQuery:
-        """Return the query of a state: its operator in words, and what the last attempt failed with.
+        """Return the query of a state: its operator and bottleneck in words; and the messages the last attempt failed
+        with, or the incumbent's code.
 
         bottleneck: of the incumbent, in target.profile's words.
         """
@@ -92,7 +98,7 @@ class RecallQuery:
         traits = next((a.proposal.traits for a in reversed(state.history) if a.proposal.traits), ())
         return cls(
             text=" ".join((task.text.strip(), *task.tags, *words, messages)).strip(),
-            code=messages,
+            code=messages or _source(state.incumbent),
             task_name=task.name,
             task_digest=task.digest,
             traits=traits,
@@ -100,6 +106,7 @@ class RecallQuery:
             bottleneck=bottleneck,
             hardware=state.fingerprint.hardware,
             limit=limit,
+            purpose=_purpose(state),
         )
 
     @classmethod
@@ -111,3 +118,14 @@ class RecallQuery:
             task_digest=task.digest,
             tags=task.tags,
         )
+
+
+def _source(attempt: Attempt | None) -> str:
+    return attempt.candidate.source if attempt is not None and attempt.candidate is not None else ""
+
+
+def _purpose(state: State) -> Purpose:
+    last = state.last
+    if last is not None and not last.outcome.ok and last.candidate is not None:
+        return Purpose.REPAIR
+    return Purpose.REFINE if state.incumbent is not None else Purpose.DRAFT

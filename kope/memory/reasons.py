@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kope.memory.image import Node
+from kope.memory.outcome import is_fast_evidence
 from kope.memory.query import RecallQuery
+from kope.memory.value import Worth
 from kope.model import Verdict
 
 _WORDS_SHOWN = 4
@@ -25,8 +27,20 @@ class Found:
     words: tuple[str, ...] = ()
 
 
-def reason_for(node: Node, tags: Sequence[str], found: Found, query: RecallQuery, best_below: Node | None) -> str:
-    """Return the line, for example "same task; says depth, ub; 1.42x its parent here (effective); led on to 2.10x"."""
+def reason_for(
+    node: Node,
+    tags: Sequence[str],
+    found: Found,
+    query: RecallQuery,
+    best_below: Node | None,
+    *,
+    worth: Worth | None = None,
+    origin: str = "",
+) -> str:
+    """Return the line, for example "same task; says depth, ub; 1.42x its parent here (effective); led on to 2.10x".
+
+    worth: what use taught. origin: the file it came from, when that is not trusted.
+    """
     parts = [_structure(node, tags, query)]
     if found.words:
         parts.append("says " + ", ".join(found.words[:_WORDS_SHOWN]))
@@ -38,6 +52,10 @@ def reason_for(node: Node, tags: Sequence[str], found: Found, query: RecallQuery
     parts.append(_worth(node, query.hardware))
     if best_below is not None and best_below.speedup and _here(best_below, query.hardware):
         parts.append(f"led on to {best_below.speedup:.2f}x")
+    if worth is not None and worth.uses:
+        parts.append(f"helped {worth.helped} of {worth.uses} attempts that used it ({worth.without:.0%} without)")
+    if origin:
+        parts.append(f"from {origin}, not verified here")
     return "; ".join(part for part in parts if part)
 
 
@@ -52,18 +70,26 @@ def _structure(node: Node, tags: Sequence[str], query: RecallQuery) -> str:
     return "also " + ", ".join(shared[:_WORDS_SHOWN]) + more
 
 
+def _digest_worth(node: Node, hardware: str) -> str:
+    if not node.works:
+        return f"distilled from failures at {node.stage}: to be avoided"
+    if not is_fast_evidence(node, hardware):
+        return f"distilled on {node.hardware}, its times say nothing here" if hardware else "distilled"
+    return f"distilled here: {node.step_ratio:.2f}x ({node.label})"
+
+
 def _here(node: Node, hardware: str) -> bool:
     return bool(hardware) and node.hardware == hardware
 
 
 def _worth(node: Node, hardware: str) -> str:
-    if node.verdict is None:
-        return "noted"
+    if node.kind == "digest":
+        return _digest_worth(node, hardware)
     if node.verdict == Verdict.FAILED.value:
         return f"failed at {node.stage}: to be avoided"
     state = "verified" if node.works else "right on small cases"
     if not node.label:
         return state
-    if not _here(node, hardware):
+    if not is_fast_evidence(node, hardware):
         return f"{state}; ran on {node.hardware}, its time says nothing here" if hardware else state
     return f"{state}, {node.step_ratio:.2f}x its parent here ({node.label})"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kope.errors import StoreError
+from kope.memory.contrast import recontrast
 from kope.memory.encode import pack, to_json, unpack
 from kope.memory.graph import raise_ancestors
 from kope.memory.learn import Learned, Parent, edge_id_of
@@ -49,9 +50,11 @@ _NODE_WORDS = "INSERT INTO node_words (rowid, text, move, code, diagnostics) VAL
 _EDGE = "INSERT INTO edges (id, origin_id, src, dst, kind, embedder, embedding) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _EDGE_TEXT = "INSERT INTO edge_texts (edge_id, text) VALUES (?, ?)"
 _USED = """
-    INSERT INTO edges (id, origin_id, src, dst, kind) SELECT ?, ?, ?, id, 'used' FROM nodes WHERE id = ?
+    INSERT INTO edges (id, origin_id, src, dst, kind, propensity) SELECT ?, ?, ?, id, 'used', ? FROM nodes WHERE id = ?
     ON CONFLICT DO NOTHING
 """
+REWIND = "rewind"
+"""Proposer of attempts that were found by taking a move back; their lineage is marked as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,9 @@ class Vector:
 
     data: bytes | None = None
     embedder: str | None = None
+
+
+NO_VECTOR = Vector()
 
 
 def require_known(connection: sqlite3.Connection, attempt: Attempt, prompt: Prompt | None) -> None:
@@ -108,10 +114,11 @@ def write_attempt(
     vectors: tuple[Vector, Vector],
     *,
     bottleneck: str,
+    propensities: Mapping[str, float],
 ) -> None:
     """Write all rows of an attempt, inside the caller's transaction.
 
-    vectors: of the node and of the edge that led to it.
+    vectors: of the node and of the edge that led to it. propensities: of the experiences it used, where known.
     """
     _refuse_known(connection, attempt, rows)
     if attempt.candidate is not None:
@@ -123,7 +130,9 @@ def write_attempt(
     connection.execute(_TEXTS, (attempt.id, thought, plan, diagnostics, pack(details)))
     connection.executemany(_CASE, [(attempt.id, *case) for case in rows.cases])
     connection.execute(_JOURNAL, (attempt.id, learned.journal))
-    _write_node(connection, origin_id, rows, learned, parent, attempt.proposal.used, vectors, bottleneck)
+    revision = _write_node(connection, origin_id, rows, learned, vectors[0], bottleneck)
+    link(connection, origin_id, attempt, learned, parent, vectors[1], propensities)
+    raise_ancestors(connection, learned.node_id, revision)
 
 
 def _refuse_known(connection: sqlite3.Connection, attempt: Attempt, rows: AttemptRows) -> None:
@@ -140,35 +149,51 @@ def _write_node(
     origin_id: str,
     rows: AttemptRows,
     learned: Learned,
-    parent: Parent | None,
-    used: Sequence[str],
-    vectors: tuple[Vector, Vector],
+    vector: Vector,
     bottleneck: str,
-) -> None:
+) -> int:
+    """Write the node with its texts and words; returns its revision."""
     at = dict(zip(ATTEMPT_COLUMNS, rows.attempt, strict=True))
-    revision = connection.execute(_NEXT_REVISION).fetchone()[0]
-    node, edge = vectors
+    revision: int = connection.execute(_NEXT_REVISION).fetchone()[0]
     cursor = connection.execute(
         _NODE,
         (
             learned.node_id, origin_id, at["id"], at["task_name"], at["move"], at["traits"], at["stage"],
             int(learned.works), learned.label, at["speedup"], at["step_ratio"], at["step_ratio"], learned.confidence,
-            at["hardware"], bottleneck, at["created_at"], revision, node.embedder, node.data,
+            at["hardware"], bottleneck, at["created_at"], revision, vector.embedder, vector.data,
         ),
     )  # fmt: skip
     connection.execute(_NODE_TEXTS, (learned.node_id, learned.title, learned.decision, learned.lesson))
     connection.execute(_NODE_WORDS, (cursor.lastrowid, *learned.words))
+    return revision
+
+
+def link(
+    connection: sqlite3.Connection,
+    origin_id: str,
+    attempt: Attempt,
+    learned: Learned,
+    parent: Parent | None,
+    vector: Vector,
+    propensities: Mapping[str, float],
+) -> None:
+    """Write the edges of an attempt: what led to it, what it used, how it contrasts with its siblings.
+
+    vector: of the move that led to it.
+    """
     if parent is not None:
-        edge_id = edge_id_of(parent.node_id, "led_to", learned.node_id)
-        connection.execute(
-            _EDGE, (edge_id, origin_id, parent.node_id, learned.node_id, "led_to", edge.embedder, edge.data)
-        )
-        connection.execute(_EDGE_TEXT, (edge_id, learned.edge_text))
-    for name in dict.fromkeys(used):
+        for kind in ("led_to", "rewound") if attempt.proposer == REWIND else ("led_to",):
+            edge_id = edge_id_of(parent.node_id, kind, learned.node_id)
+            found = vector if kind == "led_to" else NO_VECTOR
+            connection.execute(
+                _EDGE, (edge_id, origin_id, parent.node_id, learned.node_id, kind, found.embedder, found.data)
+            )
+            connection.execute(_EDGE_TEXT, (edge_id, learned.edge_text))
+        recontrast(connection, parent.node_id)
+    for name in dict.fromkeys(attempt.proposal.used):
         if name != learned.node_id:
             edge_id = edge_id_of(learned.node_id, "used", name)
-            connection.execute(_USED, (edge_id, origin_id, learned.node_id, name))
-    raise_ancestors(connection, learned.node_id, revision)
+            connection.execute(_USED, (edge_id, origin_id, learned.node_id, propensities.get(name), name))
 
 
 def experience_of(rows: AttemptRows, learned: Learned, bottleneck: str) -> Experience:

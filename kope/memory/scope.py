@@ -21,13 +21,15 @@ OUTCOME = ("stage", "works", "label", "speedup", "step_ratio", "downstream", "co
 class View:
     """The nodes a scope sees, and the same by group. complete: all nodes of the image; nothing needs to be filtered.
 
-    lessons: node whose lesson is shown instead of a node's own; {} except in a placebo.
+    real: all of memory, with the outcomes it has: learned values count. lessons: node whose lesson is shown instead of
+    a node's own; {} except in a placebo.
     """
 
     nodes: Mapping[str, Node]
     groups: Mapping[Group, Sequence[str]]
     lessons: Mapping[str, str]
     complete: bool
+    real: bool = False
 
     @classmethod
     def of(cls, nodes: Mapping[str, Node]) -> View:
@@ -42,13 +44,14 @@ class View:
         meets = predicate(filters)
         if meets is None:
             return self
-        return replace(View.of({name: node for name, node in self.nodes.items() if meets(node)}), lessons=self.lessons)
+        kept = View.of({name: node for name, node in self.nodes.items() if meets(node)})
+        return replace(kept, lessons=self.lessons, real=self.real)
 
 
 def view_of(image: Image, scope: Scope, task_name: str) -> View:
     """Return what `scope` sees when it works on a task. Its own attempts on that task are always seen as they are."""
     if scope.mode is MemoryMode.ON:
-        return View(image.by_id, image.groups, {}, True)
+        return _without_distrusted(image)
     own = {name: node for name, node in image.by_id.items() if _is_own(node, scope, task_name)}
     if scope.mode is not MemoryMode.PLACEBO:
         return View.of(own)
@@ -58,6 +61,19 @@ def view_of(image: Image, scope: Scope, task_name: str) -> View:
         for name, node in image.by_id.items()
     }
     return View(nodes, image.groups, lessons, True)
+
+
+def _without_distrusted(image: Image) -> View:
+    """Return everything but what comes from a file the user distrusts. Made again only when the image has changed."""
+    if not image.set_aside:
+        return View(image.by_id, image.groups, {}, True, True)
+    known = image.seen.get("view")
+    if known is None or known[0] != image.revision:
+        nodes = {name: node for name, node in image.by_id.items() if node.standing != "distrusted"}
+        known = image.revision, replace(View.of(nodes), real=True)
+        image.seen["view"] = known
+    view: View = known[1]
+    return view
 
 
 def _is_own(node: Node, scope: Scope, task_name: str) -> bool:

@@ -17,11 +17,13 @@ from typing import Any
 
 from kope import __version__
 from kope.errors import NotFound, StoreError
-from kope.memory.encode import clean, pack, to_json
+from kope.memory.encode import clean, pack, to_json, unpack
 from kope.memory.record import PROMPT, Prompt
 
 _UNFINISHED = """
-    SELECT id, info, started_at, process FROM sessions WHERE settings_key = ? AND ended_at IS NULL ORDER BY rowid DESC
+    SELECT id, info, started_at, process FROM sessions
+    WHERE settings_key = ? AND ended_at IS NULL AND origin_id = (SELECT value FROM meta WHERE key = 'origin')
+    ORDER BY rowid DESC
 """
 _TAKE_UP = "UPDATE sessions SET process = ? WHERE id = ?"
 _NEW = """
@@ -32,10 +34,11 @@ _KNOWN = "SELECT 1 FROM sessions WHERE id = ?"
 _END = "UPDATE sessions SET ended_at = ?, end_reason = ?, process = NULL WHERE id = ?"
 _ALL = "SELECT id, settings_key, info, started_at, ended_at, end_reason FROM sessions ORDER BY rowid"
 _NEW_ASK = """
-    INSERT INTO asks (id, session_id, task_digest, prompt_id, parent_id, used, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO asks (id, session_id, task_digest, prompt_id, parent_id, used, created_at, ledger)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 _ASK = """
-    SELECT k.id, k.session_id, k.task_digest, t.name, k.prompt_id, k.parent_id, k.used
+    SELECT k.id, k.session_id, k.task_digest, t.name, k.prompt_id, k.parent_id, k.used, k.ledger
     FROM asks AS k JOIN tasks AS t ON t.digest = k.task_digest WHERE k.id >= ? AND k.id < ? ORDER BY k.id LIMIT 2
 """
 _TASK_NAME = "SELECT name FROM tasks WHERE digest = ?"
@@ -59,7 +62,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A prompt that was handed out. used: experiences in it. parent_id: the attempt its answer is to start from."""
+    """A prompt that was handed out. used: experiences in it. parent_id: the attempt its answer is to start from.
+
+    ledger: one record per item offered to the prompt.
+    """
 
     id: str
     session_id: str
@@ -68,6 +74,7 @@ class Ask:
     prompt_id: str
     parent_id: str | None
     used: tuple[str, ...]
+    ledger: tuple[Mapping[str, Any], ...] = ()
 
 
 def begin(
@@ -120,9 +127,12 @@ def new_ask(
     row = connection.execute(_TASK_NAME, (task_digest,)).fetchone()
     if row is None:
         raise StoreError(f"task {task_digest[:12]} is not in the database; add it before asking about it")
-    ask = Ask(secrets.token_hex(6), session_id, task_digest, row[0], prompt.id, parent_id, tuple(used))
+    name = secrets.token_hex(6)
+    ask = Ask(name, session_id, task_digest, row[0], prompt.id, parent_id, tuple(used), tuple(prompt.ledger))
     connection.execute(PROMPT, (prompt.id, prompt.template, prompt.tokens, pack(prompt.text)))
-    connection.execute(_NEW_ASK, (ask.id, session_id, task_digest, prompt.id, parent_id, to_json(ask.used), now()))
+    kept = pack(to_json(ask.ledger))
+    values = (ask.id, session_id, task_digest, prompt.id, parent_id, to_json(ask.used), now(), kept)
+    connection.execute(_NEW_ASK, values)
     return ask
 
 
@@ -133,8 +143,9 @@ def read_ask(connection: sqlite3.Connection, ask_id: str) -> Ask:
         raise NotFound(
             f"{'several asks begin' if rows else 'no ask begins'} with {ask_id!r}; kope ask TASK gives the id"
         )
-    name, session_id, task_digest, task_name, prompt_id, parent_id, used = rows[0]
-    return Ask(name, session_id, task_digest, task_name, prompt_id, parent_id, tuple(json.loads(used)))
+    name, session_id, task_digest, task_name, prompt_id, parent_id, used, ledger = rows[0]
+    records = tuple(json.loads(unpack(ledger))) if ledger is not None else ()
+    return Ask(name, session_id, task_digest, task_name, prompt_id, parent_id, tuple(json.loads(used)), records)
 
 
 def now() -> str:

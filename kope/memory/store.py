@@ -5,27 +5,44 @@ How rows look is rows', how experiences are made learn's, what is recalled and w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kope.errors import NotFound, StoreError
-from kope.memory import answer, attempts, calls, sessions
+from kope.memory import answer, attempts, calls, digests, sessions
 from kope.memory.check import Problem, problems
 from kope.memory.database import Database
+from kope.memory.distil import distil
+from kope.memory.documents import Documents
 from kope.memory.encode import unpack, vector_bytes
+from kope.memory.forget import Forgotten, Selection, forget, select
 from kope.memory.image import Image
 from kope.memory.info import Info, read_info
 from kope.memory.learn import learn
+from kope.memory.ledger import PromptSum, prompt_sums
 from kope.memory.moves import MoveReader
+from kope.memory.neighbours import neighbourhood
 from kope.memory.query import MemoryMode, RecallQuery, Scope
-from kope.memory.recall import choose, neighbourhood
-from kope.memory.record import Prompt, Vector, experience_of, read_parent, require_known, task_row, write_attempt
+from kope.memory.recall import choose
+from kope.memory.record import (
+    NO_VECTOR,
+    Prompt,
+    Vector,
+    experience_of,
+    read_parent,
+    require_known,
+    task_row,
+    write_attempt,
+)
+from kope.memory.reembed import reembed
 from kope.memory.rows import to_rows
 from kope.memory.scope import view_of
 from kope.memory.sessions import Ask, Session
+from kope.memory.show import Surroundings, find_id, surroundings
+from kope.memory.stats import Stats, read_stats
 from kope.model import Attempt, Candidate, Embedder, Experience, Fingerprint, Outcome, Recall, Task, Verdict
 
 if TYPE_CHECKING:
@@ -33,11 +50,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ORIGIN = "SELECT value FROM meta WHERE key = 'origin'"
-_TASK = "SELECT 1 FROM tasks WHERE digest = ?"
-_NEW_TASK = "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING"
+_TASK = "SELECT 1 FROM tasks WHERE digest = ? AND origin_id = ?"
+_NEW_TASK = """
+    INSERT INTO tasks (digest, origin_id, name, text, tags, definition, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (digest) DO UPDATE SET origin_id = excluded.origin_id, name = excluded.name, text = excluded.text,
+    tags = excluded.tags, definition = excluded.definition
+"""
 _CASE_COUNTS = "SELECT digest, json_array_length(definition, '$.cases') FROM tasks"
-_HARDWARE = "SELECT hardware FROM attempts ORDER BY seq DESC LIMIT 1"
+_HARDWARE = "SELECT hardware FROM attempts WHERE origin_id = ? ORDER BY seq DESC LIMIT 1"
 _PROMPT_TEXT = "SELECT text FROM prompts WHERE id = ?"
+_RETIRE = "UPDATE nodes SET retired = ?, revision = (SELECT max(revision) + 1 FROM nodes) WHERE id = ?"
 _EVERYTHING = Scope()
 _VECTORS_KEPT = 256
 
@@ -54,6 +76,7 @@ class Store:
         self.read_only = database.read_only
         self.notes = database.notes
         self.embedder = embedder
+        self.documents = Documents(database)
         self._database = database
         self._origin: str = (database.row(_ORIGIN) or ("",))[0]
         self._image = Image(database)
@@ -106,10 +129,20 @@ class Store:
             )
 
     def end_session(self, session_id: str, reason: str) -> None:
-        """Say that a session came to its end; it is not resumed any more. Raises NotFound."""
+        """Say that a session came to its end, and distil; it is not resumed any more. Raises NotFound."""
         with self._database.write() as connection:
             sessions.end(connection, session_id, reason)
             calls.drop(connection, session_id)
+        self.distil()
+
+    def distil(self) -> tuple[int, int, int]:
+        """Bring digests and contrasts up to date with all attempts; returns how many digests are new, changed, gone."""
+        with self._database.reading() as connection:
+            made = distil(connection)
+            known = digests.known_ids(connection)
+        vectors = {each.id: self._stored_vector(digests.meaning(each)) for each in made if each.id not in known}
+        with self._database.write() as connection:
+            return digests.rebuild(connection, made, vectors)
 
     def sessions(self) -> tuple[Session, ...]:
         """Return every session in the order they began."""
@@ -117,8 +150,8 @@ class Store:
             return sessions.read_all(connection)
 
     def add_task(self, task: Task) -> None:
-        """Remember what a task is; nothing happens when it is known. Needed before its first attempt is recorded."""
-        if self._database.row(_TASK, (task.digest,)) is None:
+        """Remember what a task is, whatever an import said of it. Needed before its first attempt is recorded."""
+        if self._database.row(_TASK, (task.digest, self._origin)) is None:
             with self._database.write() as connection:
                 connection.execute(_NEW_TASK, task_row(task, self._origin, sessions.now()))
 
@@ -157,11 +190,19 @@ class Store:
 
     # --- attempts
 
-    def record(self, attempt: Attempt, *, bottleneck: str = "", prompt: Prompt | None = None) -> Experience:
+    def record(
+        self,
+        attempt: Attempt,
+        *,
+        bottleneck: str = "",
+        prompt: Prompt | None = None,
+        propensities: Mapping[str, float] | None = None,
+    ) -> Experience:
         """Write an attempt and what it teaches in one transaction; when this returns, it is on disk.
 
         bottleneck: what the candidate's time goes to, in target.profile's words; "" when not known. prompt: as it was
-        sent; None when there was none, or `attempt.prompt_id` names one that is kept already.
+        sent; None when there was none, or `attempt.prompt_id` names one that is kept already. propensities: with which
+        chance each experience it used was recalled.
         Raises StoreError when the id is taken, or the task or session unknown; ReadOnly; MachineError (disk full).
         Whatever it raises, the file is as before.
         """
@@ -177,7 +218,16 @@ class Store:
         vectors = self._stored_vector(learned.node_meaning), self._stored_vector(learned.edge_text)
         with self._database.write() as connection:
             write_attempt(
-                connection, self._origin, attempt, rows, learned, parent, prompt, vectors, bottleneck=bottleneck
+                connection,
+                self._origin,
+                attempt,
+                rows,
+                learned,
+                parent,
+                prompt,
+                vectors,
+                bottleneck=bottleneck,
+                propensities=propensities or {},
             )
         return experience_of(rows, learned, bottleneck)
 
@@ -201,6 +251,11 @@ class Store:
         """Return an attempt by id or unique beginning of it. Raises NotFound."""
         with self._database.reading() as connection:
             return attempts.by_id(connection, attempt_id)
+
+    def sources_of(self, attempt_id: str) -> tuple[str, str] | None:
+        """Return the source an attempt started from and its own, None when either is not here."""
+        with self._database.reading() as connection:
+            return attempts.sources(connection, attempt_id)
 
     def attempts(
         self, *, session_id: str | None = None, task_digest: str | None = None, task_name: str | None = None
@@ -229,8 +284,13 @@ class Store:
 
     def hardware_tried_last(self) -> str:
         """Return where the newest attempt ran, "" when there is none."""
-        row = self._database.row(_HARDWARE)
+        row = self._database.row(_HARDWARE, (self._origin,))
         return str(row[0]) if row is not None else ""
+
+    def prompt_sums(self, session_id: str | None = None) -> tuple[PromptSum, ...]:
+        """Return where the tokens of prompts went, by session and role; of one session, or of all."""
+        with self._database.reading() as connection:
+            return prompt_sums(connection, session_id)
 
     def prompt(self, prompt_id: str) -> str:
         """Return the text of a prompt. Raises NotFound."""
@@ -246,7 +306,7 @@ class Store:
         with self._database.reading() as connection:
             self._image.catch_up()
             view = view_of(self._image, _EVERYTHING, "")
-            return answer.one(connection, view, experience_id)
+            return answer.one(connection, view, experience_id, self._image.origins)
 
     def recall(self, query: RecallQuery, scope: Scope = _EVERYTHING) -> Recall:
         """Return the experiences that fit, best first, each with the reason, and the evidence on moves.
@@ -271,13 +331,57 @@ class Store:
             around = neighbourhood(self._image, view, [item.node for item in chosen], query.hardware)
             moves = self._moves.read(self._image, view, query) if query.moves else ()
             without = ["no embedder"] if self.embedder is None else []
-            return answer.compose(connection, view, chosen, around, moves, [*without, *degraded])
+            return answer.compose(connection, view, chosen, around, moves, [*without, *degraded], self._image.origins)
+
+    def surroundings(self, name: str) -> Surroundings:
+        """Return an experience with what is linked to it, by the beginning of its or its attempt's id."""
+        with self._database.reading() as connection:
+            self._image.catch_up()
+            return surroundings(connection, self._image, view_of(self._image, _EVERYTHING, ""), name)
+
+    def retire(self, name: str, retired: bool | None) -> str:
+        """Take an experience out of recall, or keep it there whatever its record; None: its record decides.
+
+        Returns its id. Raises NotFound.
+        """
+        with self._database.write() as connection:
+            node_id = find_id(connection, name)
+            connection.execute(_RETIRE, (retired, node_id))
+            return node_id
 
     # --- the file itself
 
     def info(self) -> Info:
         """Return what is in the file: versions, counts, tasks, sessions, embedders, hardware."""
         return read_info(self._database)
+
+    def stats(self) -> Stats:
+        """Return how healthy the memory is, in figures."""
+        with self._database.reading() as connection:
+            self._image.catch_up()
+            return read_stats(connection, self._image)
+
+    def forget(self, selection: Selection, *, dry_run: bool = False) -> Forgotten:
+        """Remove attempts with all that came of them, for good: also from free pages and the index's old entries.
+
+        dry_run: only say what it would be. Raises NotFound for names that mean nothing; whatever it raises, the file is
+        as before.
+        """
+        with self._database.reading() as connection:
+            found = select(connection, selection)
+        if dry_run or not found.attempts:
+            return found
+        with self._database.write() as connection:
+            forget(connection, select(connection, selection).attempts)
+        self._database.compact()
+        return found
+
+    def reembed(self, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
+        """Give every experience a vector of this store's embedder; returns how many were made. Stopped anywhere, called
+        again it goes on. progress: told (done, of how many). Raises StoreError without an embedder."""
+        if self.embedder is None:
+            raise StoreError("there is no embedder; install kope[embed], or name a model with KOPE_EMBEDDER")
+        return reembed(self._database, self.embedder, progress)
 
     def check(self) -> tuple[Problem, ...]:
         """Return what is wrong with the file, () when it is whole: pages, links, every content id, derived tables."""
@@ -298,6 +402,6 @@ class Store:
 
     def _stored_vector(self, text: str) -> Vector:
         if self.embedder is None or not text:
-            return Vector()
+            return NO_VECTOR
         data = vector_bytes(self._embedded(text))
-        return Vector(data, self.embedder.name) if data is not None else Vector()
+        return Vector(data, self.embedder.name) if data is not None else NO_VECTOR

@@ -16,6 +16,8 @@ TEXT_LIMIT = 20_000
 _MOST_TERMS = 14
 _FEW_TERMS = 3
 _COMMON_SHARE = 0.5
+_MOST_HITS = 20_000
+"""How many entries of the index one question may touch: ranking costs as much as there are, however rare the answer."""
 
 _TOKEN = re.compile(r"[^\W_]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -86,7 +88,14 @@ class Question:
         """Choose the words. counts: in how many experiences each word of the text occurs."""
         known = sorted((term for term in terms_of(text) if counts.get(term, 0) > 0), key=counts.__getitem__)
         telling = [term for term in known if counts[term] <= max(1.0, _COMMON_SHARE * document_count)]
-        return cls(tuple(telling[:_MOST_TERMS] or known[:_FEW_TERMS]))
+        chosen: list[str] = []
+        hits = 0
+        for term in telling[:_MOST_TERMS] or known[:_FEW_TERMS]:
+            hits += counts[term]
+            if chosen and hits > _MOST_HITS:
+                break
+            chosen.append(term)
+        return cls(tuple(chosen))
 
     @property
     def match(self) -> str:

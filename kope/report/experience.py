@@ -24,7 +24,12 @@ def recall_document(recall: Recall, query: RecallQuery) -> dict[str, Any]:
         "hardware": query.hardware or None,
         "degraded": recall.degraded,
         "items": [
-            {**experience_document(item.experience), "score": item.score, "reason": item.reason}
+            {
+                **experience_document(item.experience),
+                "score": item.score,
+                "reason": item.reason,
+                "propensity": item.propensity,
+            }
             for item in recall.items
         ],
         "neighbours": [experience_document(node) for node in recall.neighbours],
@@ -53,6 +58,11 @@ def experience_document(node: Experience) -> dict[str, Any]:
         "hardware": node.hardware,
         "bottleneck": node.bottleneck,
         "created_at": node.created_at,
+        "before": node.before,
+        "after": node.after,
+        "evidence": list(node.evidence),
+        "origin": node.origin,
+        "standing": node.standing,
     }
 
 

@@ -75,7 +75,7 @@ CREATE TABLE asks (                         -- prompts handed out, to be answere
     parent_id   TEXT,                       -- attempt the answer is to start from
     used        TEXT NOT NULL CHECK (json_valid(used)),
     created_at  TEXT NOT NULL
-) STRICT;
+, ledger BLOB) STRICT;
 
 CREATE TABLE attempts (                     -- one candidate tried on one task; narrow, the texts are next door
     seq            INTEGER PRIMARY KEY,
@@ -107,7 +107,7 @@ CREATE TABLE attempts (                     -- one candidate tried on one task; 
     toolchain      TEXT NOT NULL,
     evaluator      TEXT NOT NULL,
     created_at     TEXT NOT NULL,
-    content_digest TEXT NOT NULL CHECK (length(content_digest) = 64),  -- sha256 over all of the attempt, see docs
+    content_digest TEXT NOT NULL CHECK (length(content_digest) = 64), original_digest TEXT CHECK (length(original_digest) = 64),  -- sha256 over all of the attempt, see docs
     CHECK (promoted = 0 OR verdict = 'verified')
 ) STRICT;
 
@@ -163,7 +163,7 @@ CREATE TABLE nodes (                        -- experiences; narrow, so that a sc
     created_at  TEXT NOT NULL,
     revision    INTEGER NOT NULL,                             -- local: counts up with every change of a row
     embedder    TEXT,                                         -- names weights, pooling and dtype
-    embedding   BLOB,                                         -- float16 little-endian, unit length
+    embedding   BLOB, retired INTEGER CHECK (retired IN (0, 1)),                                         -- float16 little-endian, unit length
     CHECK ((embedding IS NULL) = (embedder IS NULL)),
     CHECK (embedding IS NULL OR (length(embedding) > 0 AND length(embedding) % 2 = 0)),
     CHECK ((kind = 'attempt') = (attempt_id IS NOT NULL))
@@ -186,7 +186,8 @@ CREATE TABLE edges (                        -- kind is a verb: src led_to dst, s
     dst       TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
     kind      TEXT NOT NULL CHECK (kind IN ('led_to', 'used', 'contrasts', 'contradicts', 'distilled_from', 'rewound')),
     embedder  TEXT,
-    embedding BLOB,
+    embedding BLOB, propensity REAL                         -- local, of used: chance with which it was recalled
+    CHECK (propensity > 0 AND propensity <= 1),
     UNIQUE (src, kind, dst),
     CHECK (src <> dst),
     CHECK ((embedding IS NULL) = (embedder IS NULL)),
@@ -206,4 +207,64 @@ CREATE VIRTUAL TABLE node_words USING fts5 (
     text, move, code, diagnostics,
     content = '', tokenize = 'porter unicode61 remove_diacritics 2'
 );
+
+CREATE TABLE digests (                       -- derived: lessons; the evidence is where the edges distilled_from lead
+    node_id   TEXT PRIMARY KEY REFERENCES nodes (id) ON DELETE CASCADE,
+    rule      TEXT NOT NULL CHECK (rule IN ('gain', 'loss', 'failure', 'repair')),
+    trigger   TEXT NOT NULL,                 -- the situation it is about
+    rationale TEXT NOT NULL,                 -- why, in the words of the attempt that shows it best
+    before    TEXT NOT NULL,                 -- code that was changed, and what it became
+    after     TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE forgotten (                     -- local: attempts that were forgotten and must not come back with a file
+    attempt_id   TEXT PRIMARY KEY,
+    forgotten_at TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE conflicts (
+    attempt_id     TEXT NOT NULL,
+    content_digest TEXT NOT NULL CHECK (length(content_digest) = 64),
+    origin_id      TEXT NOT NULL REFERENCES origins (id),
+    document       BLOB NOT NULL,           -- zjson: all rows of the version, see docs/sharing.md
+    PRIMARY KEY (attempt_id, content_digest)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE imports (                      -- local: files that were taken in
+    file_digest TEXT PRIMARY KEY CHECK (length(file_digest) = 64),
+    name        TEXT NOT NULL,
+    origin_id   TEXT NOT NULL,              -- of the database that made the file
+    imported_at TEXT NOT NULL,
+    summary     TEXT NOT NULL CHECK (json_valid(summary))
+) STRICT;
+
+CREATE TABLE documents (                    -- files as they were when added
+    name       TEXT PRIMARY KEY,            -- as listed; adding it again replaces it
+    digest     TEXT NOT NULL CHECK (length(digest) = 64),  -- sha256 of the file's bytes
+    size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
+    added_at   TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE passages (                     -- pieces of a document, small enough for a prompt
+    seq      INTEGER PRIMARY KEY,
+    document TEXT NOT NULL REFERENCES documents (name) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    heading  TEXT NOT NULL,
+    text     BLOB NOT NULL,                 -- ztext
+    UNIQUE (document, position)
+) STRICT;
+
+CREATE VIRTUAL TABLE passage_words USING fts5 (   -- words of every passage, found by its seq; split as in node_words
+    heading, text, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+
+CREATE TABLE 'passage_words_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'passage_words_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
+CREATE TABLE 'passage_words_content'(id INTEGER PRIMARY KEY, c0, c1);
+
+CREATE TABLE 'passage_words_docsize'(id INTEGER PRIMARY KEY, sz BLOB);
+
+CREATE TABLE 'passage_words_config'(k PRIMARY KEY, v) WITHOUT ROWID;
 

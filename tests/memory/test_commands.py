@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from kope.cli import app
 from kope.memory import Store, embedding
 from kope.memory.embedding import HashEmbedder
+from kope.memory.migrate import version_known
 from tests.documents import parsed
 from tests.memory.samples import TWIN, attempt_of, begin, fails, grow, task_of, works
 
@@ -87,7 +88,7 @@ def test_recall_without_embedder_says_so(db: Path, monkeypatch: pytest.MonkeyPat
 
 def test_info_tells_what_is_in_the_database(db: Path) -> None:
     text = kope(["db", "info", "--db", str(db)]).stdout
-    for part in ("14 attempts with 14 candidates in 2 sessions (1 not ended)", "14 with vectors of hash:512", "exp"):
+    for part in ("14 attempts with 14 candidates in 2 sessions (1 not ended)", "vectors of hash:512", "exp"):
         assert part in text
     document = parsed(kope(["db", "info", "--db", str(db), "--json"]).stdout, "db_info")
     assert document["rows"]["attempts"] == 14
@@ -100,7 +101,7 @@ def test_info_tells_what_is_in_the_database(db: Path) -> None:
         "versions": 1,
     }
     assert [session["end_reason"] for session in document["sessions"]] == ["iterations", None]
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == version_known()
 
 
 def test_check_of_a_whole_database(db: Path) -> None:

@@ -397,7 +397,7 @@ def test_migrations_are_numbered_without_gap() -> None:
 
 
 def test_failed_migration_leaves_nothing(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = tmp_path / "0002_broken.sql"
+    broken = tmp_path / f"{version_known() + 1:04}_broken.sql"
     broken.write_text("CREATE TABLE extra (x TEXT) STRICT; CREATE TABLE extra (x TEXT) STRICT;")
     fill(path)
     before = path.read_bytes()
@@ -408,21 +408,21 @@ def test_failed_migration_leaves_nothing(path: Path, tmp_path: Path, monkeypatch
     with pytest.raises(sqlite3.OperationalError):
         Store.open(path.with_name("new.db"))
     assert path.read_bytes() == before
-    assert sorted(beside(path)) == ["0002_broken.sql", "kope.db"]
+    assert sorted(beside(path)) == [broken.name, "kope.db"]
 
 
 def test_older_file_is_migrated_and_only_read_where_it_cannot_be(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(path)
-    added = tmp_path / "0002_more.sql"
+    added = tmp_path / f"{version_known() + 1:04}_more.sql"
     added.write_text("CREATE TABLE extra (x TEXT) STRICT;")
     files = (*schema_files(), added)
     monkeypatch.setattr("kope.memory.migrate.schema_files", lambda: files)
     with pytest.raises(ReadOnly, match="older schema"):
         Store.open(path, read_only=True)
     with Store.open(path) as store:
-        assert (store.info().schema_version, len(store.attempts())) == (2, 5)
+        assert (store.info().schema_version, len(store.attempts())) == (len(files), 5)
     assert rows(path, "SELECT count(*) FROM extra") == [(0,)]
 
 

@@ -39,9 +39,12 @@ def test_words_of_text_code_move_and_diagnostics_are_found(store: Store, session
         store.record(attempt)
     words = {"thought": "zebras", "move": "giraffe", "code": "trunk", "message": "crocodiles", "log": "Hippopotamus"}
     for kind, word in words.items():
-        recall = store.recall(RecallQuery(code=word, limit=1))
+        recall = store.recall(RecallQuery(text=word, limit=1))
         assert ids(recall) == [given[kind].id], kind
         assert f"says {word.lower()}" in recall.items[0].reason
+    for kind in ("code", "message", "log"):
+        assert ids(store.recall(RecallQuery(code=words[kind], limit=1))) == [given[kind].id], kind
+    assert store.recall(RecallQuery(code=words["thought"], limit=1)).items == ()
 
 
 def test_reason_tells_structure_words_and_worth(store: Store, session_id: str) -> None:
