@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from kope.context import Assembled
@@ -25,6 +25,12 @@ def settings_key(tasks: Sequence[Task], fingerprint: Fingerprint, **settings: An
     """
     parts = {"tasks": [task.digest for task in tasks], "fingerprint": asdict(fingerprint), **settings}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _place(state: State) -> int:
+    """Return a number for this place in the run: a resumed run draws the same."""
+    place = f"{state.seed}\0{state.task.name}\0{state.iteration}"
+    return int.from_bytes(hashlib.sha256(place.encode()).digest()[:8], "big")
 
 
 class SessionMemory:
@@ -44,6 +50,7 @@ class SessionMemory:
         self._fingerprint = fingerprint
         self._scope = scope
         self._own_baseline = own_baseline
+        self._propensities: Mapping[str, float] = {}
 
     def close(self) -> None:
         """Close the database, and the one it is told of in mode `only`."""
@@ -67,7 +74,10 @@ class SessionMemory:
     def recall(self, state: State) -> Recall:
         """Return the experiences that fit the state, within what this session may be told of."""
         query = RecallQuery.for_state(state, bottleneck=bound_by(state.incumbent))
-        return self.store.recall(query, self._scope)
+        query = replace(query, explore=_place(state))
+        found = self.store.recall(query, self._scope)
+        self._propensities = {item.experience.id: item.propensity for item in found.items}
+        return found
 
     def find_outcome(self, task: Task, candidate: Candidate) -> Outcome | None:
         """Return what any session found out about the same candidate under an equal fingerprint."""
@@ -76,7 +86,7 @@ class SessionMemory:
     def record(self, attempt: Attempt, prompt: Assembled | None) -> None:
         """Write an attempt with its prompt and what it teaches, in one transaction."""
         kept = sent(prompt) if prompt is not None else None
-        self.store.record(attempt, bottleneck=bound_by(attempt), prompt=kept)
+        self.store.record(attempt, bottleneck=bound_by(attempt), prompt=kept, propensities=self._propensities)
 
 
 class SessionCalls:
