@@ -127,6 +127,9 @@ class Settings:
     chip: str = _setting("910b2", _text, "the chip the twin models")
     compiler: str = _setting("auto", _text, "C++ compiler of the twin: auto, zig, a program or a path")
     jobs: int = _setting(lambda: max(1, min(os.cpu_count() or 1, 8)), _count, "programs run at once")
+    embedder: str = _setting(
+        "default", _text, "vectors of experiences: default, none, or any sentence-transformers model by name or folder"
+    )
     templates: Path | None = _setting(None, _path, "folder of templates that replace shipped ones", is_path=True)
     log: str = _setting("warning", _one_of("debug", "info", "warning", "error"), "least severity that is logged")
     command: tuple[str, ...] = _setting((), _words, "program of the proposer `command`: prompt in, candidate out")
