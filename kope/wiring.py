@@ -138,9 +138,9 @@ def work_folder(settings: Settings) -> Path:
 
 def open_store(settings: Settings, *, create: bool = True, read_only: bool = False) -> Store:
     """Open the experience database, with the embedder when its weights are installed."""
-    from kope.memory.embedding import find_embedder
+    from kope.memory.embedding import embedder_named
 
-    return Store.open(settings.db, embedder=find_embedder(), create=create, read_only=read_only)
+    return Store.open(settings.db, embedder=embedder_named(settings.embedder), create=create, read_only=read_only)
 
 
 def open_existing(settings: Settings) -> Store:
