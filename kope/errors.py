@@ -18,6 +18,7 @@ is at fault. Every message is one line that ends with the next step; the command
     ├── ToolError           an external program; carries `argv`
     │   ├── ToolMissing     not installed; the message says how to get it
     │   └── ToolTimeout     KOPE's own tool (not the candidate) did not answer in time
+    ├── LaunchError         a foreign kernel or its launch description cannot be used
     ├── SandboxError        the machine refuses a protection that is required
     └── MachineError        disk full, ...
         └── CaseTooLarge    too little memory or disk for a case
@@ -95,6 +96,10 @@ class ToolMissing(ToolError):
 
 class ToolTimeout(ToolError):
     """One of KOPE's own tools did not answer in time."""
+
+
+class LaunchError(KopeError):
+    """A kernel source or launch description that cannot be used as it is."""
 
 
 class SandboxError(KopeError):

@@ -101,7 +101,8 @@ class TwinBuilder:
         return Runtime(folder, frozenset((folder / "owned.txt").read_text("utf-8").split()))
 
     def _shipped(self) -> list[Path]:
-        folders = (self._root / "include", self._root / "src", self._root / "harness", self._candidate_include)
+        names = ("include", "src", "harness", "foreign/src", "foreign/include/acl")
+        folders = (*(self._root / name for name in names), self._candidate_include)
         found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in _SOURCES]
         if not found:
             raise ToolError(f"the twin's sources are missing below {self._root}; reinstall kope")
@@ -130,7 +131,8 @@ class TwinBuilder:
 
     def _build_runtime(self, folder: Path) -> None:
         self._progress(f"building the twin's runtime with {self.compiler.label} (once per machine)")
-        sources = [*sorted((self._root / "src").glob("*.cpp")), *sorted((self._root / "harness").glob("*.cpp"))]
+        places = ("src", "harness", "foreign/src")
+        sources = [path for place in places for path in sorted((self._root / place).glob("*.cpp"))]
         total = len(sources) + 1
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
             for done, name in enumerate(pool.map(lambda path: self._compile(path, folder), sources), 1):
@@ -140,13 +142,16 @@ class TwinBuilder:
         self._progress(f"  {total}/{total} linked")
 
     def _compile(self, path: Path, folder: Path) -> str:
-        kind = "harness" if path.parent.name == "harness" else "runtime"
+        below = path.relative_to(self._root).parts[0]
+        kind = {"src": "runtime", "harness": "harness", "foreign": "program"}[below]
         self._must([*self.runtime_argv(), "-c", str(path), "-o", str(folder / f"{kind}-{path.stem}.o")], folder)
         return path.name
 
-    def confined(self, argv: Sequence[str], workdir: Path, limits: sandbox.Limits) -> sandbox.Finished:
-        """Run the compiler or linker in the sandbox: it reads shipped headers and the runtime, it writes workdir."""
-        readable = [self._root, self._candidate_include, self._cache.root, *self.compiler.folders]
+    def confined(
+        self, argv: Sequence[str], workdir: Path, limits: sandbox.Limits, more: Sequence[Path] = ()
+    ) -> sandbox.Finished:
+        """Run compiler or linker in the sandbox: it reads shipped headers, runtime and `more`, and writes workdir."""
+        readable = [self._root, self._candidate_include, self._cache.root, *self.compiler.folders, *more]
         env = {}
         if self.compiler.packaged:
             env = {"ZIG_GLOBAL_CACHE_DIR": str(self.zig_cache), "ZIG_LOCAL_CACHE_DIR": str(self.zig_cache)}
@@ -162,26 +167,46 @@ class TwinBuilder:
 
     def runtime_argv(self) -> list[str]:
         """Return the call that compiles a file of runtime or harness, up to its input."""
-        folders = [self._root / "include", self._root / "src", self._root / "harness", self._candidate_include]
+        names = ("include", "src", "harness", "foreign/include")
+        folders = [*(self._root / name for name in names), self._candidate_include]
         flags = [*_RUNTIME_FLAGS, *_FAMILY_FLAGS[self.compiler.family]]
         return [*self.compiler.argv, *flags, *(f"-I{folder}" for folder in folders)]
 
-    def candidate_argv(self, *, preprocess: bool = False) -> list[str]:
-        """Return the command that compiles a candidate in its own folder."""
+    def candidate_argv(
+        self, *, preprocess: bool = False, name: str = source.SOURCE_NAME, folders: Sequence[Path] = ()
+    ) -> list[str]:
+        """Return the command that compiles a source in its own folder. folders: searched before the shipped headers."""
         family = self.compiler.family
         flags = [*_CANDIDATE_FLAGS, _COUNT_FLAGS[family], *_FAMILY_FLAGS[family]]
-        includes = [f"-I{self._root / 'include'}", f"-I{self._candidate_include}"]
+        includes = [f"-I{folder}" for folder in (*folders, self._root / "include", self._candidate_include)]
         last = ["-E"] if preprocess else ["-c"]
-        return [*self.compiler.argv, *flags, *includes, *last, "-x", "c++", source.SOURCE_NAME]
+        return [*self.compiler.argv, *flags, *includes, *last, "-x", "c++", name]
 
-    def link_argv(self, runtime: Path) -> list[str]:
-        """Return the command that links a candidate's object in its own folder.
+    @property
+    def foreign_include(self) -> Path:
+        """Folder of the headers that only foreign sources see: the host runtime, tiling, operator projects."""
+        return self._root / "foreign" / "include"
 
-        The runtime comes first: of an inline function that both hold, its own compilation is kept.
+    @property
+    def include(self) -> tuple[Path, Path]:
+        """Folders of the headers every source sees."""
+        return self._root / "include", self._candidate_include
+
+    def link_argv(
+        self, runtime: Path, objects: Sequence[str] = ("candidate.o",), *, program: bool = False
+    ) -> list[str]:
+        """Return the command that links objects in their own folder to `candidate`.
+
+        The runtime comes first: of an inline function that both hold, its own compilation is kept. program: the objects
+        hold a main of their own.
         """
-        objects = [*sorted(runtime.glob("harness-*.o")), runtime / "runtime.o"]
+        frame = sorted(runtime.glob("harness-*.o"))
         wrapped = [f"-Wl,--wrap={name}" for name in symbols.WRAPPED]
-        return [*self.compiler.argv, *map(str, objects), "candidate.o", *wrapped, "-o", "candidate"]
+        if program:
+            frame = [*sorted(runtime.glob("program-*.o")), *(path for path in frame if path.stem != "harness-main")]
+            wrapped.append("-Wl,--wrap=main")
+        shipped = [*frame, runtime / "runtime.o"]
+        return [*self.compiler.argv, *map(str, shipped), *objects, *wrapped, "-o", "candidate"]
 
     def _try_out(self, runtime: Path) -> None:
         """Build a candidate that does nothing: proves the runtime, and lets the packaged compiler fill its cache."""

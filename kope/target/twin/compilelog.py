@@ -6,7 +6,7 @@ The text itself is kept verbatim by the caller; nothing here rewords a compiler'
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -36,68 +36,61 @@ def shortened(text: str) -> str:
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
 
 
-def diagnostics(text: str) -> tuple[Diagnostic, ...]:
+def diagnostics(text: str, own: Collection[str] = (SOURCE_NAME,)) -> tuple[Diagnostic, ...]:
     """Return the errors in a compiler's output, first seen first, equal ones merged, at most MAX_DIAGNOSTICS.
 
-    An error inside a toolkit header is reported at the candidate's line that led to it, when the compiler names one.
+    own: names of the user's files. An error inside a toolkit header is reported at the line of theirs that led to it,
+    when the compiler names one.
     """
     merged: dict[tuple[str, str, int], Diagnostic] = {}
-    for found in _read(_COLOUR.sub("", text).splitlines()):
+    for found in _read(_COLOUR.sub("", text).splitlines(), own):
         key = (found.message, found.file, found.line)
         merged[key] = replace(merged[key], count=merged[key].count + 1) if key in merged else found
     return tuple(merged.values())[:MAX_DIAGNOSTICS]
 
 
-def _read(lines: list[str]) -> Iterator[Diagnostic]:
+def _read(lines: list[str], own: Collection[str]) -> Iterator[Diagnostic]:
     led_from: tuple[str, int] | None = None
     for index, line in enumerate(lines):
         message = _MESSAGE.match(line)
         if message:
             if message["severity"] != "warning":
-                yield _error(message, led_from or _following(lines, index + 1))
+                yield _error(message, led_from or _following(lines, index + 1, own), own)
             led_from = None
             continue
         place = _POSITION.match(line) or _INCLUDED.match(line)
-        if place and _is_candidate(place["file"]):
-            led_from = (SOURCE_NAME, int(place["line"]))
+        if place and PurePath(place["file"]).name in own:
+            led_from = (PurePath(place["file"]).name, int(place["line"]))
         linker = _LINKER.search(line)
         if linker:
-            yield _link_error(linker.group(), line[max(0, linker.start() - 300) : linker.start()])
+            yield _link_error(linker.group(), line[max(0, linker.start() - 300) : linker.start()], own)
         elif _INTERNAL.search(line):
             yield Diagnostic("compiler-crash", line.strip(), remedy="simplify the kernel; the compiler itself gave up")
 
 
-def _error(message: re.Match[str], led_from: tuple[str, int] | None) -> Diagnostic:
-    file, line = message["file"], int(message["line"])
-    if _is_candidate(file):
-        file = SOURCE_NAME
-    elif led_from:
+def _error(message: re.Match[str], led_from: tuple[str, int] | None, own: Collection[str]) -> Diagnostic:
+    file, line = PurePath(message["file"]).name, int(message["line"])
+    if file not in own and led_from:
         file, line = led_from
-    else:
-        file = PurePath(file).name
     return Diagnostic("compile-error", message["text"], remedy=_remedy(message["text"]), file=file, line=line)
 
 
-def _following(lines: list[str], start: int) -> tuple[str, int] | None:
+def _following(lines: list[str], start: int, own: Collection[str]) -> tuple[str, int] | None:
     """Find the candidate's line in the notes after an error (clang names the way there afterwards)."""
     for line in lines[start : start + 60]:
         if _MESSAGE.match(line):
             return None
         place = _POSITION.match(line)
-        if place and _is_candidate(place["file"]):
-            return SOURCE_NAME, int(place["line"])
+        if place and PurePath(place["file"]).name in own:
+            return PurePath(place["file"]).name, int(place["line"])
     return None
 
 
-def _link_error(message: str, before: str) -> Diagnostic:
+def _link_error(message: str, before: str, own: Collection[str]) -> Diagnostic:
     place = _LINKER_PLACE.search(before)
-    line = int(place[2]) if place and _is_candidate(place[1]) else 0
+    line = int(place[2]) if place and PurePath(place[1]).name in own else 0
     remedy = "define the function in the candidate, or use one that the AscendC API has"
-    return Diagnostic("link-error", message, remedy=remedy, file=SOURCE_NAME, line=line)
-
-
-def _is_candidate(file: str) -> bool:
-    return PurePath(file).name == SOURCE_NAME
+    return Diagnostic("link-error", message, remedy=remedy, file=next(iter(own)), line=line)
 
 
 _REMEDIES = (

@@ -46,12 +46,14 @@ def describe(
     mode: RunMode,
     nonce: str,
     parameters: Mapping[str, float],
+    words: Mapping[str, str] = {},
 ) -> str:
     """Return the launch description of some cases, each with the number it has among all.
 
-    parameters: the runtime's, and ub_kernel_bytes, which only kope_entry is told.
+    parameters: the runtime's, and ub_kernel_bytes, which only kope_entry is told. words: `checks` (strict, adversarial,
+    off) and `chip`, its name for host code that asks.
     """
-    lines = ["kope-launch 1", f"nonce {nonce}", f"mode {mode}"]
+    lines = ["kope-launch 1", f"nonce {nonce}", f"mode {mode}", *(f"{key} {word}" for key, word in words.items())]
     for name, value in sorted(parameters.items()):
         lines.append(f"ub {int(value)}" if name == "ub_kernel_bytes" else f"param {name} {value!r}")
     for number, case in cases:
@@ -141,19 +143,21 @@ def read_answers(data: bytes, nonce: str, numbers: Iterable[int]) -> dict[int, A
     return answers
 
 
-def diagnostics(answer: Answer, case_id: str, executable: Path | None = None) -> tuple[Diagnostic, ...]:
+def diagnostics(
+    answer: Answer, case_id: str, executable: Path | None = None, source: str = SOURCE_NAME
+) -> tuple[Diagnostic, ...]:
     """Return the harness's findings as diagnostics of one case.
 
-    A fault carries the address of its instruction; its line is looked up in the executable.
+    A fault carries the address of its instruction; its line in `source` is looked up in the executable.
     """
-    return tuple(_diagnostic(found, case_id, executable) for found in answer.fields.get("findings", ()))
+    return tuple(_diagnostic(found, case_id, executable, source) for found in answer.fields.get("findings", ()))
 
 
-def _diagnostic(found: Mapping[str, Any], case_id: str, executable: Path | None) -> Diagnostic:
+def _diagnostic(found: Mapping[str, Any], case_id: str, executable: Path | None, source: str) -> Diagnostic:
     file, line = Path(str(found.get("file", ""))).name, int(found.get("line", 0))
     if executable and found.get("address"):
-        exact = debugline.line_of(executable, int(found["address"]), SOURCE_NAME)
-        file, line = (SOURCE_NAME, exact) if exact else (file, line)
+        exact = debugline.line_of(executable, int(found["address"]), source)
+        file, line = (source, exact) if exact else (file, line)
     return Diagnostic(
         kind=str(found["kind"]),
         message=str(found["message"]),

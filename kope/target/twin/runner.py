@@ -76,12 +76,16 @@ def run_cases(
     parameters: Mapping[str, float],
     limits: RunLimits,
     time_limit_s: float,
+    words: Mapping[str, str] = {},
 ) -> Reports:
-    """Run every case within time_limit_s over all; a death stops its own case, a limit also those behind it."""
+    """Run every case within time_limit_s over all; a death stops its own case, a limit also those behind it.
+
+    words: further statements of the launch description.
+    """
     deadline = time.monotonic() + time_limit_s
     groups = spread(list(enumerate(cases)), limits.jobs)
     sessions = [
-        _Session(executable, group, mode, workdir / f"run-{index}", parameters, limits, deadline)
+        _Session(executable, group, mode, workdir / f"run-{index}", parameters, limits, deadline, words)
         for index, group in enumerate(groups)
     ]
     if len(sessions) == 1:
@@ -107,6 +111,7 @@ class _Session:
         parameters: Mapping[str, float],
         limits: RunLimits,
         deadline: float,
+        words: Mapping[str, str],
     ) -> None:
         self._executable = executable
         self._left = group
@@ -115,6 +120,7 @@ class _Session:
         self._parameters = parameters
         self._limits = limits
         self._deadline = deadline
+        self._words = words
         self._began = time.monotonic()
         self.reports = {number: CaseReport(Answer()) for number, _ in group}
         self.steps: list[Mapping[str, Any]] = []
@@ -130,7 +136,7 @@ class _Session:
         nonce = secrets.token_hex(16)
         self._workdir.mkdir(parents=True, exist_ok=True)
         launch = self._workdir / "launch.txt"
-        text = describe(self._left, mode=self._mode, nonce=nonce, parameters=self._parameters)
+        text = describe(self._left, mode=self._mode, nonce=nonce, parameters=self._parameters, words=self._words)
         launch.write_text(text, "utf-8")
         done, data = self._start(launch)
         answers = read_answers(data, nonce, [number for number, _ in self._left])

@@ -57,15 +57,15 @@ class TwinTarget:
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self.parameters = parameters.load(chip)
-        self._cache = BuildCache(cache)
+        self.build_cache = BuildCache(cache)
         self._compiler = compiler
-        self._limits = RunLimits(memory_bytes=memory_bytes, jobs=jobs)
+        self.limits = RunLimits(memory_bytes=memory_bytes, jobs=jobs)
         self._progress = progress
 
     @cached_property
     def builder(self) -> TwinBuilder:
         """What compiles candidates. Raises ToolMissing when there is no compiler."""
-        return TwinBuilder(find_compiler(self._compiler), self._cache, progress=self._progress)
+        return TwinBuilder(find_compiler(self._compiler), self.build_cache, progress=self._progress)
 
     def prepare(self) -> None:
         """Build the runtime now, so that the first candidate does not wait for it."""
@@ -120,7 +120,7 @@ class TwinTarget:
             mode,
             workdir,
             parameters={**self.parameters.values, "device_time_limit_us": DEVICE_TIME_LIMIT_US},
-            limits=self._limits,
+            limits=self.limits,
             time_limit_s=time_limit_s,
         )
         runs = tuple(
@@ -130,10 +130,10 @@ class TwinTarget:
 
     def _check_memory(self, cases: Sequence[LaunchCase]) -> None:
         for case in cases:
-            if launch.case_bytes(case) > self._limits.memory_bytes:
+            if launch.case_bytes(case) > self.limits.memory_bytes:
                 raise MachineError(
                     f"case {case.case_id} needs {launch.case_bytes(case) >> 20} MiB, a process may use"
-                    f" {self._limits.memory_bytes >> 20} MiB; make the case smaller"
+                    f" {self.limits.memory_bytes >> 20} MiB; make the case smaller"
                 )
 
     def _case_run(self, case: LaunchCase, report: CaseReport, mode: RunMode, executable: Path) -> CaseRun:

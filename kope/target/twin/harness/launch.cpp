@@ -113,6 +113,12 @@ bool parse_header(const std::string& key, std::istringstream& words, LaunchPlan&
         plan.nonce = word;
     } else if (key == "mode") {
         plan.verify = word == "verify";
+    } else if (key == "checks") {
+        plan.options.strict = word == "strict";
+        plan.options.adversarial = word == "adversarial";
+        plan.options.checks = word != "off";
+    } else if (key == "chip") {
+        plan.chip = word;
     } else if (key == "ub") {
         plan.ub_bytes = static_cast<uint32_t>(std::strtoul(word.c_str(), nullptr, 10));
     } else if (key == "param") {

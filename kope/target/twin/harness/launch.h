@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kope_candidate.h"
+#include "kope_twin/control.h"
 
 namespace harness {
 
@@ -44,6 +45,8 @@ struct CasePlan {
 struct LaunchPlan {
     std::string nonce;
     bool verify = true;
+    kope_twin::control::Options options; // what is looked for; mode and block order are set per case
+    std::string chip;
     uint32_t ub_bytes = 0;
     std::vector<std::pair<std::string, double>> parameters;
     std::vector<CasePlan> cases;

@@ -120,7 +120,7 @@ std::string element(const harness::TensorPlan& plan, size_t byte)
 class Case {
 public:
     Case(const harness::CasePlan& plan, const harness::LaunchPlan& launch)
-        : plan_(plan), verify_(launch.verify), ub_bytes_(launch.ub_bytes)
+        : plan_(plan), options_(launch.options), verify_(launch.verify), ub_bytes_(launch.ub_bytes)
     {
     }
 
@@ -136,6 +136,7 @@ private:
     void check_outputs(control::CaseResult& result) const;
 
     const harness::CasePlan& plan_;
+    control::Options options_;
     bool verify_;
     uint32_t ub_bytes_;
     std::vector<std::unique_ptr<Mapping>> mappings_;
@@ -146,7 +147,7 @@ private:
 
 bool Case::prepare(std::string& problem)
 {
-    control::Options options;
+    control::Options options = options_;
     options.mode = verify_ ? control::Mode::Verify : control::Mode::Time;
     options.block_order_seed = plan_.block_order;
     control::begin_case(options);
@@ -393,6 +394,9 @@ int main(int argc, char** argv)
         if (!control::set_parameter(name.c_str(), value)) {
             return fail("the runtime has no parameter " + name);
         }
+    }
+    if (!plan.chip.empty()) {
+        control::set_chip_name(plan.chip.c_str());
     }
     harness::Answers writer(std::atoi(argv[2]), plan.nonce);
     answers = &writer;

@@ -2,6 +2,7 @@
 #include "access.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace kope_twin {
 namespace runtime {
@@ -93,6 +94,10 @@ bool report_bounds(const Instruction& instruction, const char* operand, const Ub
 
 void begin(Block& block, const Instruction& instruction)
 {
+    for (const auto& [address, bytes] : block.spoiled) {
+        spoil(block, {"", address, bytes});
+    }
+    block.spoiled.clear();
     const uint32_t count = ++block.issued[instruction.pipe];
     if (block.memory) {
         block.memory->history.add(instruction.pipe, count, instruction.name, instruction.site);
@@ -134,6 +139,9 @@ bool usable(Block& block, const Instruction& instruction, const char* operand, c
 
 void read(Block& block, const Instruction& instruction, const Range& range)
 {
+    if (!machine.options.checks) {
+        return;
+    }
     Shadow& shadow = block.memory->shadow;
     const uint32_t first = range.first_cell();
     const uint32_t last = range.last_cell();
@@ -141,6 +149,9 @@ void read(Block& block, const Instruction& instruction, const Range& range)
     const Conflict conflict = shadow.check_read(first, last, known, watched(instruction.pipe, false));
     if (conflict.found) {
         report(block, instruction, range, conflict, false);
+        if (machine.options.adversarial) {
+            spoil(block, range);
+        }
     }
     if (machine.options.strict) {
         const Conflict covered = shadow.check_read(first, last, known, automatic(instruction.pipe));
@@ -153,6 +164,9 @@ void read(Block& block, const Instruction& instruction, const Range& range)
 
 void write(Block& block, const Instruction& instruction, const Range& range)
 {
+    if (!machine.options.checks) {
+        return;
+    }
     Shadow& shadow = block.memory->shadow;
     const uint32_t first = range.first_cell();
     const uint32_t last = range.last_cell();
@@ -165,6 +179,9 @@ void write(Block& block, const Instruction& instruction, const Range& range)
     }
     if (conflict.found) {
         report(block, instruction, range, conflict, true);
+        if (machine.options.adversarial) {
+            block.spoiled.emplace_back(range.address, range.bytes); // after the instruction has written
+        }
     }
     if (machine.options.strict) {
         const Conflict covered = shadow.check_write(first, last, known, automatic(instruction.pipe));
@@ -175,10 +192,15 @@ void write(Block& block, const Instruction& instruction, const Range& range)
     shadow.set_write(instruction.pipe, first, last, block.issued[instruction.pipe]);
 }
 
+void spoil(Block& block, const Range& range) { std::memset(ub(block, range.address), 0xff, range.bytes); }
+
 void fill(Block& block, const Range& range, bool data) { block.memory->shadow.fill(range.first_cell(), range.last_cell(), data); }
 
 void flow(Block& block, const Range& dst, const Range* const* sources, int source_count)
 {
+    if (!machine.options.checks) {
+        return;
+    }
     Shadow& shadow = block.memory->shadow;
     bool all = true;
     for (int k = 0; k < source_count; ++k) {
@@ -206,6 +228,9 @@ void flow(Block& block, const Range& dst, const Range* const* sources, int sourc
 
 void require_data(Block& block, const Instruction& instruction, const Range& range)
 {
+    if (!machine.options.checks) {
+        return;
+    }
     Shadow& shadow = block.memory->shadow;
     const uint32_t last = range.last_cell();
     const uint32_t empty = shadow.first_empty(range.first_cell(), last);

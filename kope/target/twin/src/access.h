@@ -47,6 +47,9 @@ void fill(Block& block, const Range& range, bool data);
 // A value leaves UB here (to device memory, to the scalar unit, as an index): finding when it was never filled.
 void require_data(Block& block, const Instruction& instruction, const Range& range);
 
+// Adversarial mode: what nothing orders has no value. The bytes become NaN, or -1.
+void spoil(Block& block, const Range& range);
+
 inline uint8_t* ub(Block& block, uint32_t address) { return block.memory->ub.data() + address; }
 
 } // namespace runtime

@@ -4,6 +4,7 @@
 
 #include "access.h"
 #include "atomics.h"
+#include "gm_access.h"
 #include "machine.h"
 
 namespace kope_twin {
@@ -168,6 +169,18 @@ template <typename Visit> void each_range(const char* operand, const UbView& vie
     }
 }
 
+// The parts of device memory a transfer touches, without gaps.
+template <typename Visit> void each_gm_piece(const Plan& plan, Visit visit)
+{
+    if (plan.gm_step == plan.bytes) {
+        visit(0, plan.gm_span());
+        return;
+    }
+    for (uint64_t k = 0; k < plan.blocks; ++k) {
+        visit(k * plan.gm_step, plan.bytes);
+    }
+}
+
 } // namespace
 } // namespace runtime
 
@@ -196,6 +209,9 @@ void copy_in(const UbView& dst, const void* src, const Transfer& transfer)
     each_range("dst", dst, plan, [&](const Range& range) {
         write(block, instruction, range);
         fill(block, range, true);
+    });
+    each_gm_piece(plan, [&](uint64_t offset, uint64_t bytes) {
+        gm_read(block, instruction, *place.buffer, static_cast<uint64_t>(place.offset) + offset, bytes);
     });
     const uint8_t* from = place.buffer->host + place.offset;
     uint8_t* to = ub(block, dst.address);
@@ -248,12 +264,13 @@ void copy_out(void* dst, const UbView& src, const Transfer& transfer)
     const uint64_t pieces = one ? 1 : plan.blocks;
     const uint64_t piece_bytes = one ? plan.blocks * plan.bytes : plan.bytes;
     for (uint64_t k = 0; k < pieces; ++k) {
+        gm_write(block, instruction, *place.buffer, static_cast<uint64_t>(place.offset) + k * plan.gm_step, from + k * plan.ub_step, piece_bytes,
+            block.atomic != 0);
         if (block.atomic != 0) {
             combine(block.atomic, block.atomic_type, to + k * plan.gm_step, from + k * plan.ub_step, piece_bytes);
         } else {
             std::memcpy(to + k * plan.gm_step, from + k * plan.ub_step, piece_bytes);
         }
-        mark_written(*place.buffer, static_cast<uint64_t>(place.offset) + k * plan.gm_step, piece_bytes);
     }
 }
 

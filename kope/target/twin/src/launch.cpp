@@ -7,7 +7,7 @@
 #include <numeric>
 #include <sys/mman.h>
 
-#include "machine.h"
+#include "gm_access.h"
 
 namespace kope_twin {
 namespace runtime {
@@ -200,6 +200,7 @@ bool open_barrier(Running& running, Site site)
     for (const auto& block : running.blocks) {
         block->state = Block::Ready;
     }
+    gm_meet();
     return true;
 }
 
@@ -327,6 +328,7 @@ void launch(const char* kernel, uint32_t blocks, void (*body)(void*), void* argu
     Running running(blocks);
     in_runtime = true;
     run_all(running, site);
+    gm_meet();
     if (!machine.stopped) {
         add_times(kernel, running.records, site);
     }

@@ -94,7 +94,28 @@ GmPlace locate(uint64_t address)
     return {machine.buffers[window].get(), static_cast<int64_t>((address & (kWindow - 1)) - kWindowBase)};
 }
 
-// One bit per byte of an output.
+// Bytes of a part of a buffer that nothing has written; `first` is counted from the part's start.
+size_t unwritten(const DeviceBuffer& buffer, uint64_t offset, uint64_t bytes, size_t* first)
+{
+    size_t missing = 0;
+    if (buffer.written.empty()) {
+        return 0;
+    }
+    for (uint64_t at = offset; at < offset + bytes;) {
+        const uint64_t bit = at % 64;
+        const uint64_t count = std::min(64 - bit, offset + bytes - at);
+        const uint64_t wanted = (count == 64 ? ~0ULL : (1ULL << count) - 1) << bit;
+        const uint64_t lacking = wanted & ~buffer.written[at / 64];
+        if (lacking != 0 && missing == 0 && first != nullptr) {
+            *first = at - bit + static_cast<size_t>(__builtin_ctzll(lacking)) - offset;
+        }
+        missing += static_cast<size_t>(__builtin_popcountll(lacking));
+        at += count;
+    }
+    return missing;
+}
+
+// One bit per byte.
 void mark_written(DeviceBuffer& buffer, uint64_t offset, uint64_t bytes)
 {
     if (buffer.written.empty()) {
@@ -167,7 +188,7 @@ void* device_buffer(const char* name, void* host, size_t bytes, Access access)
     buffer->host = machine.verify ? static_cast<uint8_t*>(host) : nullptr;
     buffer->bytes = bytes;
     buffer->access = access;
-    if (machine.verify && access == Access::Output) {
+    if (machine.verify && access != Access::Input) {
         buffer->written.assign((bytes + 63) / 64, 0);
     }
     machine.buffers.push_back(std::move(buffer));
@@ -177,21 +198,52 @@ void* device_buffer(const char* name, void* host, size_t bytes, Access access)
 size_t unwritten_bytes(const void* device, size_t* first_offset)
 {
     const GmPlace place = locate(reinterpret_cast<uint64_t>(device));
-    size_t missing = 0;
-    if (place.buffer != nullptr) {
-        const DeviceBuffer& buffer = *place.buffer;
-        for (size_t word = 0; word < buffer.written.size(); ++word) {
-            const size_t base = word * 64;
-            const uint64_t wanted = buffer.bytes - base >= 64 ? ~0ULL : (1ULL << (buffer.bytes - base)) - 1;
-            const uint64_t lacking = wanted & ~buffer.written[word];
-            if (lacking != 0 && missing == 0 && first_offset != nullptr) {
-                *first_offset = base + static_cast<size_t>(__builtin_ctzll(lacking));
-            }
-            missing += static_cast<size_t>(__builtin_popcountll(lacking));
-        }
-    }
-    return missing;
+    return place.buffer == nullptr ? 0 : unwritten(*place.buffer, 0, place.buffer->bytes, first_offset);
 }
+
+size_t unwritten_bytes_in(const void* device, size_t bytes, size_t* first_offset)
+{
+    const GmPlace place = locate(reinterpret_cast<uint64_t>(device));
+    if (place.buffer == nullptr || place.offset < 0 || static_cast<uint64_t>(place.offset) + bytes > place.buffer->bytes) {
+        return 0;
+    }
+    return unwritten(*place.buffer, static_cast<uint64_t>(place.offset), bytes, first_offset);
+}
+
+void mark_written(const void* device, size_t bytes)
+{
+    const GmPlace place = locate(reinterpret_cast<uint64_t>(device));
+    if (place.buffer != nullptr && place.offset >= 0) {
+        runtime::mark_written(*place.buffer, static_cast<uint64_t>(place.offset), bytes);
+    }
+}
+
+void close_buffer(const void* device)
+{
+    const GmPlace place = locate(reinterpret_cast<uint64_t>(device));
+    if (place.buffer != nullptr) {
+        place.buffer->name += " (freed)";
+        place.buffer->bytes = 0;
+    }
+}
+
+void add_finding(const Finding& finding) { machine.result.findings.push_back(finding); }
+bool case_stopped() { return machine.stopped; }
+
+double elapsed_us()
+{
+    double total = 0.0;
+    for (const LaunchTimes& launch : machine.result.launches) {
+        total += launch.duration_us;
+    }
+    return total;
+}
+
+namespace {
+std::string chip = "Ascend910B2";
+}
+void set_chip_name(const char* name) { chip = name; }
+const char* chip_name() { return chip.c_str(); }
 
 CaseResult end_case()
 {

@@ -6,12 +6,14 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ucontext.h>
 
 #include "kope_twin/control.h"
 #include "kope_twin/runtime_api.h"
+#include "gm_order.h"
 #include "parameters.h"
 #include "shadow.h"
 #include "timeline.h"
@@ -26,7 +28,8 @@ struct DeviceBuffer {
     uint8_t* host = nullptr; // nullptr in time mode
     uint64_t bytes = 0;
     control::Access access = control::Access::Input;
-    std::vector<uint64_t> written; // one bit per byte, outputs in verify mode
+    std::vector<uint64_t> written; // one bit per byte, in verify mode, inputs excepted
+    GmOrder order;                 // who touched what since all blocks last met
 };
 
 // A device address is no host address: it names a buffer and an offset into its window. No such address is ever mapped.
@@ -104,6 +107,7 @@ struct Block {
     // unified buffer
     std::unique_ptr<LocalMemory> memory; // verify mode
     uint32_t ub_head = 0;
+    uint32_t ub_limit = 0xffffffffU; // end of the pool that buffers are laid out in
     uint32_t ub_peak = 0;
     void* pipe = nullptr;
     bool pipe_used = false;
@@ -116,6 +120,7 @@ struct Block {
     Clock known[kPipes];
     Flag flags[kEvents][kEventIds];
     uint8_t reserved_events[kEvents] = {};
+    std::vector<std::pair<uint32_t, uint32_t>> spoiled; // address and bytes written without order, adversarial mode
 
     // registers
     bool counter_mode = false;
@@ -168,6 +173,7 @@ public:
 
 GmPlace locate(uint64_t address);
 void mark_written(DeviceBuffer& buffer, uint64_t offset, uint64_t bytes);
+size_t unwritten(const DeviceBuffer& buffer, uint64_t offset, uint64_t bytes, size_t* first);
 
 // Counts a finding, or returns it new for the caller to describe; nullptr when it is known already.
 control::Finding* note(const char* kind, Site site, control::Severity severity = control::Severity::Error);

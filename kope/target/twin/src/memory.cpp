@@ -25,7 +25,7 @@ uint32_t rounded(uint64_t bytes) { return static_cast<uint32_t>((bytes + kCell -
 bool reserve(Block& block, const char* what, uint64_t bytes, Site site)
 {
     const uint64_t end = block.ub_head + bytes;
-    const uint64_t all = static_cast<uint64_t>(parameters.ub_bytes);
+    const uint64_t all = std::min(static_cast<uint64_t>(parameters.ub_bytes), static_cast<uint64_t>(block.ub_limit));
     if (end > all) {
         if (control::Finding* found = note("ub-overflow", site)) {
             describe(found, "use smaller tiles or fewer buffers, or let buffers share memory (TBuf, in-place operations)",
@@ -127,6 +127,7 @@ void pipe_open(void* pipe, Site site)
     block.pipe = pipe;
     block.pipe_used = true;
     block.ub_head = 0;
+    block.ub_limit = 0xffffffffU;
     block.allocations = 0;
 }
 
@@ -204,6 +205,22 @@ UbView buffer_init(uint8_t position, uint32_t bytes, Site site)
     view.limit = block.ub_head;
     view.position = position;
     return view;
+}
+
+UbCursor use_cursor(UbCursor cursor)
+{
+    Enter enter("InitBufPool", machine.last_site);
+    Block& block = *current;
+    const UbCursor before = {block.ub_head, block.ub_limit};
+    block.ub_head = cursor.head;
+    block.ub_limit = cursor.limit;
+    return before;
+}
+
+UbView scratch(uint32_t bytes, Site site)
+{
+    const uint32_t all = static_cast<uint32_t>(parameters.ub_bytes);
+    return static_alloc(11, all - bytes, bytes, site); // VECCALC
 }
 
 UbView static_alloc(uint8_t position, uint32_t address, uint32_t bytes, Site site)

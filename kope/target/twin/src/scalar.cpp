@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "access.h"
-#include "atomics.h"
+#include "gm_access.h"
 #include "machine.h"
 
 namespace kope_twin {
@@ -111,6 +111,7 @@ uint64_t gm_get(const void* base, uint64_t offset, Dtype dtype, Site site)
     if (!machine.verify) {
         return stand_in(dtype);
     }
+    gm_read(block, instruction, *place.buffer, static_cast<uint64_t>(place.offset), bytes);
     uint64_t bits = 0;
     std::memcpy(&bits, place.buffer->host + place.offset, bytes);
     return bits;
@@ -136,8 +137,8 @@ void gm_set(void* base, uint64_t offset, uint32_t bytes, uint64_t bits, Site sit
         return;
     }
     if (machine.verify) {
+        gm_write(block, instruction, *place.buffer, static_cast<uint64_t>(place.offset), reinterpret_cast<const uint8_t*>(&bits), bytes, false);
         std::memcpy(place.buffer->host + place.offset, &bits, bytes);
-        mark_written(*place.buffer, static_cast<uint64_t>(place.offset), bytes);
     }
 }
 

@@ -111,6 +111,7 @@ size_t unwritten_bytes(const void* device, size_t* first)
     return missing;
 }
 CaseResult end_case() { return result; }
+void set_chip_name(const char*) {}
 void install_fault_handler(FaultHandler fault_handler) { handler = fault_handler; }
 } // namespace control
 } // namespace kope_twin

@@ -15,6 +15,16 @@
 #define __cb__
 #define __cc__
 #define __schedmode__(mode)
+#define __BLOCK_LOCAL__
+#define __in_pipe__(...)
+#define __out_pipe__(...)
+#define __check_sync_alias__
+#define PRELOAD(lines)
+
+// What the vector core of architecture 2201 is called.
+#define __NPU_ARCH__ 2201
+#define __CCE_AICORE__ 220
+#define __DAV_C220_VEC__ 1
 #define __inout_pipe__(pipe)
 #define __sync_alias__
 #define __sync_noalias__

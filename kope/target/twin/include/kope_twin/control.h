@@ -27,7 +27,8 @@ enum class Mode {
 enum class Access {
     Input,    // a kernel's write is the finding "input-written" and does not take place
     Output,
-    Workspace
+    Workspace,
+    Memory // a program's own: read and written by kernels and by the host
 };
 
 struct Options {
@@ -36,6 +37,11 @@ struct Options {
     uint64_t block_order_seed = 0;
     // Also report what the compiler's automatic synchronisation covers on the device (notes of kind "auto-sync").
     bool strict = false;
+    // What nothing orders has no value: an operand read, or bytes written, without synchronisation become NaN, so that
+    // missing synchronisation gives wrong results as it may on the device. Verify mode.
+    bool adversarial = false;
+    // Look for defects of order and content. Off: bounds and arguments only. Verify mode.
+    bool checks = true;
     // Keep CaseResult::launches[].blocks (per-block pipe times). Costs nothing to speak of.
     bool per_block = true;
 };
@@ -128,6 +134,20 @@ void* device_buffer(const char* name, void* host, size_t bytes, Access access);
 size_t unwritten_bytes(const void* device, size_t* first_offset);
 
 CaseResult end_case();
+
+// --- programs with their own main, inside an open case -----------------------------------------------------------------
+
+void add_finding(const Finding& finding);
+bool case_stopped();
+double elapsed_us(); // modelled time of the launches so far
+// Memory at a device address that host code has filled; bytes of it that nothing has; and memory that is no longer valid.
+void mark_written(const void* device, size_t bytes);
+size_t unwritten_bytes_in(const void* device, size_t bytes, size_t* first_offset);
+void close_buffer(const void* device);
+
+// Name of the chip, for host code that asks ("Ascend910B2").
+void set_chip_name(const char* name);
+const char* chip_name();
 
 // --- faults ------------------------------------------------------------------------------------------------------------
 

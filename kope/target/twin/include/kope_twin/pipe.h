@@ -38,6 +38,7 @@ struct TQueConfig {
 };
 
 class TPipe;
+template <TPosition position, uint32_t bufIDSize> class TBufPool;
 
 template <TPosition source, TPosition target, int32_t depth, auto mask = 0> class TQueBind {
     static_assert(kope_twin::in_unified_buffer(source) || kope_twin::in_unified_buffer(target),
@@ -188,6 +189,10 @@ public:
         kope_twin::api::release_event(uint8_t(event), id, site);
     }
 
+    template <TPosition position, uint32_t ids> bool InitBufPool(TBufPool<position, ids>& pool, uint32_t bytes, Site site = Site::here());
+    // A pool that lies where another lies.
+    template <TPosition position, uint32_t ids, TPosition other, uint32_t other_ids>
+    bool InitBufPool(TBufPool<position, ids>& pool, uint32_t bytes, const TBufPool<other, other_ids>& shared, Site site = Site::here());
 
 private:
     bool open_ = true;

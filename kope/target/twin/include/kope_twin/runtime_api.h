@@ -69,6 +69,57 @@ struct VectorCall {
     Site site;
 };
 
+// Functions of the toolkit's library, which the device does with a sequence of vector instructions.
+enum class LibraryOp : uint8_t {
+    // one source
+    Acos, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Digamma, Erf, Erfc, Exp, Floor, Frac, Lgamma, Log, Log2, Log10, Rint, Round, Sign, Sin,
+    Sinh, Tan, Tanh, Trunc, Gelu, FasterGelu, Sigmoid, Silu,
+    // one source and one or two scalars
+    Swish, ClampMax, ClampMin, Quant, Dequant, AntiQuant, Progression,
+    // two sources
+    Power, Fmod, GeGlu, ReGlu, SwiGlu, DequantBy,
+    // on integers
+    Xor,
+    Count
+};
+
+// dst[i] = f(src0[i], src1[i], scalars) for i < count. A source that is nullptr is scalar[0] or scalar[1].
+struct LibraryCall {
+    const char* name;
+    LibraryOp op;
+    Dtype dst_type;
+    Dtype src_type;
+    Dtype src1_type;
+    const UbView* dst = nullptr;
+    const UbView* src0 = nullptr;
+    const UbView* src1 = nullptr;
+    const UbView* work = nullptr; // overwritten
+    uint32_t src1_period = 0;     // src1 is used again after so many elements, 0: it is as long as dst
+    double scalar[2] = {0.0, 0.0};
+    uint32_t count = 0;
+    Site site;
+};
+
+enum class RowsOp : uint8_t { SoftMax, SimpleSoftMax, SoftmaxFlash, SoftmaxFlashUpdate, SoftmaxGrad, SoftmaxGradFront, Sum, Mean, LayerNorm, RmsNorm };
+
+// A library function over the rows of [rows, pitch], of which the first `columns` elements count.
+struct RowsCall {
+    const char* name;
+    RowsOp op;
+    Dtype dtype;       // of dst and src
+    Dtype stat_dtype;  // of what is kept per row, one block of 32 bytes each (Sum, Mean, LayerNorm: one element each)
+    uint32_t rows = 0;
+    uint32_t columns = 0;
+    uint32_t pitch = 0;
+    double epsilon = 0.0;
+    const UbView* dst = nullptr;
+    const UbView* src = nullptr;
+    const UbView* in[3] = {};  // further sources: gamma, beta; grad; sum and max of before
+    const UbView* out[3] = {}; // further results: sum, max, exp of the maxima's difference; mean, variance
+    const UbView* work = nullptr;
+    Site site;
+};
+
 // One transfer: blocks of `block_bytes`, with gaps between them.
 struct Transfer {
     const char* name;
@@ -106,6 +157,13 @@ bool queue_enque(int32_t queue, const UbView& view, uint8_t source, uint8_t targ
 UbView queue_deque(int32_t queue, uint8_t source, uint8_t target, Site site);
 int32_t queue_waiting(int32_t queue);
 int32_t queue_idle(int32_t queue);
+// Buffers are laid out from `head` on, up to `limit`; returns what held before.
+struct UbCursor {
+    uint32_t head;
+    uint32_t limit;
+};
+UbCursor use_cursor(UbCursor cursor);
+UbView scratch(uint32_t bytes, Site site); // the end of the unified buffer, which the toolkit keeps for its own functions
 UbView static_alloc(uint8_t position, uint32_t address, uint32_t bytes, Site site);
 void* ub_pointer(const UbView& view);
 
@@ -135,10 +193,25 @@ void sync_all(Site site);
 void vector(const VectorCall& call);
 uint64_t gather_mask(const VectorCall& call); // returns how many elements were kept
 void broadcast(const UbView& dst, const UbView& src, Dtype dtype, const uint32_t* to, const uint32_t* from, Site site);
+void library(const LibraryCall& call);
+void library_rows(const RowsCall& call);
+void sort32(const UbView& dst, const UbView& scores, const UbView& indices, Dtype dtype, int32_t repeats, bool everything, const char* name, Site site);
+// lengths: pairs in each queue. `taken`: how many of each are in dst afterwards.
+void merge_sorted(const UbView& dst, const UbView* const* queues, const uint32_t* lengths, Dtype dtype, uint32_t valid, int32_t repeats,
+    bool stop_when_empty, uint32_t* taken, Site site);
+void extract_sorted(const UbView& values, const UbView& indices, const UbView& sorted, Dtype dtype, int32_t repeats, Site site);
+void transpose_blocks(const UbView* const* dst, const UbView* const* src, Dtype dtype, bool dst_high, bool src_high, int32_t repeats,
+    uint32_t dst_stride, uint32_t src_stride, const char* name, Site site);
+UbView raw_view(uint64_t pointer, Site site); // UB from an address that ub_pointer gave
 void set_mask(uint64_t high, uint64_t low);
 void set_mask_mode(bool counter);
 uint64_t last_reduction(int which); // 0 sum, 1 value, 2 index; bits of the element
 void set_deq_scale(double scale);
+
+// --- output of kernels ------------------------------------------------------------------------------------------------------------------
+void print(const char* text);
+void dump_ub(const UbView& view, Dtype dtype, uint32_t desc, uint32_t count, Site site);
+void dump_gm(const void* base, Dtype dtype, uint32_t desc, uint32_t count, Site site);
 
 // --- launch ---------------------------------------------------------------------------------------------------------------------------
 void launch(const char* kernel, uint32_t blocks, void (*body)(void*), void* arguments, Site site);

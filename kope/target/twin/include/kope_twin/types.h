@@ -11,6 +11,9 @@
 
 using half = _Float16; // rounds to nearest even after every operation, as the scalar unit does
 
+using float32_t = float;
+using float16_t = half;
+
 struct bfloat16_t {
     uint16_t bits;
 

@@ -2,7 +2,7 @@
 #ifndef KOPE_TWIN_VECTOR_FILL_H
 #define KOPE_TWIN_VECTOR_FILL_H
 
-#include "kope_twin/form.h"
+#include "kope_twin/vector_arith.h"
 
 namespace kope_twin {
 
