@@ -239,6 +239,8 @@ class Judgement:
         firsts = [next((q.case.id for q in several if q.case.id in accepted), "") for several in alternatives]
         group = [accepted[case_id] for case_id in firsts if case_id]
         self.draft.evidence["challenge"] = sha256_of([[item.input_hash, item.want_hash] for item in group])
+        if not group:
+            return
         bench = Bench(self.task, library, seed)
         verdict = bench.judge_group(group, self.folder / "challenge-runs", self.runner(built, group))
         self.draft.add_program("challenge", verdict.ran)

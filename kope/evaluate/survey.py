@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from kope.errors import CaseTooLarge
 from kope.evaluate import plan
+from kope.evaluate.capacity import require_room
 from kope.evaluate.judgement import Judgement, Stop
 from kope.evaluate.prepared import PreparedCase
 from kope.evaluate.verify import GroupVerdict
@@ -38,7 +39,7 @@ class Survey(Judgement):
         cases = []
         for case in plan.by_size(self.task.cases):
             try:
-                self.means.library.prepare(self.task, [case], self.means.seed)
+                require_room(self.task.name, case, self.folder)
                 cases.append(case)
             except CaseTooLarge as error:
                 self.refuse(case.id, [Diagnostic("too-large", str(error), case_id=case.id)])
