@@ -25,6 +25,8 @@ LEVELS: list[set[str]] = [
     {"lookup"},
     {"asking", "report", "doctor"},
     {"wiring"},
+    {"suite"},
+    {"mcp"},
     {"cli"},
     {"__main__"},
 ]
