@@ -36,6 +36,11 @@ _WORDS = """
 _NO_WORDS = """
     INSERT INTO node_words (node_words, rowid, text, move, code, diagnostics) VALUES ('delete', ?, ?, ?, ?, ?)
 """
+_NEW_WORDS = "INSERT INTO node_words (rowid, text, move, code, diagnostics) VALUES (?, ?, ?, ?, ?)"
+_LEFT_BEHIND = """
+    SELECT a.id FROM attempts AS a WHERE a.parent_id IN (SELECT value FROM json_each(:names))
+    AND a.id NOT IN (SELECT value FROM json_each(:names))
+"""
 _DELETE = "DELETE FROM attempts WHERE id IN (SELECT value FROM json_each(?))"
 _TOMBSTONE = "INSERT OR IGNORE INTO forgotten (attempt_id, forgotten_at) VALUES (?, ?)"
 _ORPHANS = (
@@ -109,8 +114,10 @@ def forget(connection: sqlite3.Connection, names: Collection[str]) -> None:
     """Remove attempts and all that is theirs alone, inside the caller's transaction."""
     listed = json.dumps(sorted(names))
     rows = [row for row in connection.execute(_ATTEMPTS).fetchall() if row[0] in set(names)]
-    drop_words(connection, names)
+    left_behind = [name for (name,) in connection.execute(_LEFT_BEHIND, {"names": listed})]
+    drop_words(connection, [*names, *left_behind])
     connection.execute(_DELETE, (listed,))
+    _add_words(connection, left_behind)
     connection.executemany(_TOMBSTONE, [(name, now()) for name in sorted(names)])
     left = {name for (name,) in connection.execute(_LEFT)}
     sessions = json.dumps(sorted({row[1] for row in rows} - left))
@@ -130,6 +137,12 @@ def drop_words(connection: sqlite3.Connection, names: Collection[str]) -> None:
     """
     for seq, attempt_id, *texts in connection.execute(_WORDS, (json.dumps(sorted(names)),)).fetchall():
         connection.execute(_NO_WORDS, (seq, *words_of(attempts.by_id(connection, attempt_id), *texts)))
+
+
+def _add_words(connection: sqlite3.Connection, names: Collection[str]) -> None:
+    """Put the experiences of attempts into the full-text index, with the words they have now."""
+    for seq, attempt_id, *texts in connection.execute(_WORDS, (json.dumps(sorted(names)),)).fetchall():
+        connection.execute(_NEW_WORDS, (seq, *words_of(attempts.by_id(connection, attempt_id), *texts)))
 
 
 def _one(connection: sqlite3.Connection, sql: str, name: str, what: str) -> str:

@@ -19,12 +19,16 @@ _CLOSE = 0.3
 
 @dataclass
 class Found:
-    """How an experience was found. ranks: by ranking, from 1. words: of the question, that it holds."""
+    """How an experience was found.
+
+    ranks: by ranking, from 1. words: of the question, that it holds; task_words: that its task's text has.
+    """
 
     score: float = 0.0
     ranks: dict[str, int] = field(default_factory=dict)
     cosines: dict[str, float] = field(default_factory=dict)
     words: tuple[str, ...] = ()
+    task_words: tuple[str, ...] = ()
 
 
 def reason_for(
@@ -42,6 +46,8 @@ def reason_for(
     worth: what use taught. origin: the file it came from, when that is not trusted.
     """
     parts = [_structure(node, tags, query)]
+    if found.task_words:
+        parts.append("its task says " + ", ".join(found.task_words[:_WORDS_SHOWN]))
     if found.words:
         parts.append("says " + ", ".join(found.words[:_WORDS_SHOWN]))
     parts.extend(

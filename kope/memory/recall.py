@@ -20,6 +20,7 @@ from kope.memory.ranking import RANK_OFFSET, WEIGHTS, Ranked, rank, words_in
 from kope.memory.reasons import reason_for
 from kope.memory.scope import View
 from kope.memory.value import Worth
+from kope.memory.words import terms_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,6 +80,9 @@ def _reason(
     found = ranked.found[node.id]
     if "words" in found.ranks or "code" in found.ranks:
         found.words = words_in(connection, node, ranked.terms)
+    if "structure" in found.ranks and not (query.task_name or query.tags or query.traits):
+        says = image.says.get(node.task_digest or "", frozenset())
+        found.task_words = tuple(word for word in terms_of(query.text) if word in says)
     tags = image.tags.get(node.task_digest or "", ())
     origin = "" if is_trusted(node) else image.origins.get(node.origin_id, "another file")
     return reason_for(node, tags, found, query, best_below(image, view, node), worth=worth, origin=origin)
