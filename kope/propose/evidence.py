@@ -98,13 +98,14 @@ def relevance(evidence: MoveEvidence, situation: Situation, fields: Sequence[str
     """Weight of an observation for a situation.
 
     The product of: how alike the operators are, squared (1 for the same task); 1 for an equal bottleneck, else
-    OTHER_BOTTLENECK; and SAME_START or OTHER_START by the values of the fields that the move changes.
+    OTHER_BOTTLENECK; SAME_START or OTHER_START by the values of the fields that the move changes; and what use taught
+    of the experience.
     """
     alike = 1.0 if evidence.task_name == situation.task_name else similarity(evidence.traits, situation.traits) ** 2
     known = bool(evidence.bottleneck and situation.bottleneck)
     bottleneck = OTHER_BOTTLENECK if known and evidence.bottleneck != situation.bottleneck else 1.0
     same = all(evidence.parent_plan.get(name) == situation.plan.get(name) for name in fields)
-    return alike * bottleneck * (SAME_START if same else OTHER_START)
+    return alike * bottleneck * (SAME_START if same else OTHER_START) * evidence.value
 
 
 def beliefs(

@@ -169,7 +169,7 @@ def single(
         return None
     told = learned.sentence(belief)
     thought = f"{move.name}: {move.why}." + (f" It {told}." if told else "")
-    used = tuple(item.experience_id for item in belief.deciding() if item.experience_id)
+    used = tuple(item.experience_id for item in belief.deciding() if item.experience_id and learned.gain(item) > 0.0)
     return Option(move.name, schedule, source, thought, used)
 
 

@@ -57,7 +57,11 @@ def paths(evidence: Sequence[MoveEvidence], task: Task, traits: Sequence[str]) -
 
 
 def _best_path(evidence: Sequence[MoveEvidence], traits: Sequence[str]) -> Path | None:
-    timed = [e for e in evidence if e.works and e.fast and e.speedup is not None and e.speedup > 1.0 and e.plan]
+    timed = [
+        e
+        for e in evidence
+        if e.works and e.fast and e.value > 0.0 and e.plan and e.speedup is not None and e.speedup > 1.0
+    ]
     if not timed:
         return None
     best = max(timed, key=lambda e: (e.speedup or 0.0, e.experience_id))
@@ -67,7 +71,7 @@ def _best_path(evidence: Sequence[MoveEvidence], traits: Sequence[str]) -> Path 
     while at is not None and at not in steps:
         steps.append(at)
         at = by_child.get(at.parent_experience_id or "")
-    helped = tuple(step for step in reversed(steps) if gain(step) > 0.0)
+    helped = tuple(step for step in reversed(steps) if gain(step) * step.value > 0.0)
     if not helped:
         return None
     return Path(best.task_name, similarity(best.traits, traits), best.speedup or 1.0, best.plan, helped)
@@ -108,7 +112,7 @@ def transfer(graph: Graph, base: Schedule, path: Path, helpful: Sequence[str]) -
         schedule = Schedule.from_plan(plan)
     except (DeriveError, ValueError, KeyError, TypeError):
         return None
-    return Transfer(path, schedule, tuple(steps), path.alike * sum(gain(step) for step in steps))
+    return Transfer(path, schedule, tuple(steps), path.alike * sum(gain(step) * step.value for step in steps))
 
 
 def _shows(graph: Graph, base: Schedule, name: str, value: Any) -> bool:

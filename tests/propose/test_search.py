@@ -204,6 +204,25 @@ def test_times_of_other_hardware_say_only_whether_it_works() -> None:
     assert belief.weight == 0.0
 
 
+def test_experience_that_misled_before_counts_for_less() -> None:
+    other, task = shipped("rms_norm"), shipped("softmax")
+    moves = evidence_of(session(other, [10.0, 6.0, 4.0, 3.0, 2.9]), other)
+    believed = session(task, [10.0, 9.0], moves)[1].proposal
+    retired = session(task, [10.0, 9.0], tuple(replace(item, value=0.0) for item in moves))[1].proposal
+    assert believed.move == "transfer:rms_norm"
+    assert (retired.move, retired.used) == (session(task, [10.0, 9.0])[1].proposal.move, ())
+
+
+def test_what_was_gained_is_what_was_used() -> None:
+    """A move is made because of what gained by it, in spite of what did not; credit goes to the former."""
+    other, task = shipped("exp"), shipped("sigmoid")
+    words, plan = traits(capture_graph(other), dtypes(other)), first_kernel(other)[1].to_plan()
+    useless = MoveEvidence("no", "x", "exp", words, "larger-tile", plan, plan, True, True, 1.0, 1.0, 1.0, "", False)
+    helpful = replace(useless, experience_id="yes", step_ratio=1.5)
+    proposal = session(task, [10.0, 9.0], (helpful, useless))[1].proposal
+    assert (proposal.move, proposal.used) == ("larger-tile", ("yes",))
+
+
 def test_shuffled_outcomes_are_survived() -> None:
     other, task = shipped("rms_norm"), shipped("softmax")
     moves = evidence_of(session(other, [10.0, 6.0, 4.0, 3.0, 2.9, 3.1]), other)
