@@ -41,7 +41,9 @@ def prompt_for(task: Task, parts: Parts) -> tuple[State, Assembled]:
 def ask(task: Task, parts: Parts, memory: SessionMemory) -> tuple[Ask, Assembled]:
     """Make a prompt and keep it under an id that `tell` ties an attempt to."""
     _, prompt = prompt_for(task, parts)
-    kept = memory.store.ask(memory.session_id, task.digest, sent(prompt), used=prompt.used, parent_id=prompt.base_id)
+    kept = memory.store.ask(
+        memory.session_id, task.digest, sent(prompt), used=prompt.used, parent_id=prompt.base_id
+    )
     return kept, prompt
 
 
@@ -92,6 +94,5 @@ def tell(task: Task, told: Told, asked: Ask | None, parts: Parts, memory: Sessio
     )
     parent = memory.store.attempt(proposal.parent_id) if proposal.parent_id is not None else None
     attempt = try_proposal(state, proposal, parts, parent=parent)
-    attempt = replace(attempt, prompt_id=asked.prompt_id if asked is not None else None)
-    memory.record(attempt, None)
+    memory.record_answer(attempt, asked)
     return attempt, standing.after(attempt)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,12 @@ def _count(value: Any) -> int:
     return number
 
 
+def _size(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str) or int(value) < 0:
+        raise ValueError("a whole number from 0 on is needed")
+    return int(value)
+
+
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("a number of seconds is needed")
@@ -124,8 +130,17 @@ class Settings:
         (Path("tasks"),), _paths, "folders searched for tasks by name, before the shipped ones", is_path=True
     )
     target: str = _setting("twin", _one_of("twin", "ascend"), "what kernels run on")
-    chip: str = _setting("910b2", _text, "the chip the twin models")
+    chip: str = _setting("910b2", _text, "the chip the twin models; target ascend without a card: the one simulated")
     compiler: str = _setting("auto", _text, "C++ compiler of the twin: auto, zig, a program or a path")
+    ascend_home: Path | None = _setting(
+        None, _path, "where CANN is installed; empty: ASCEND_HOME_PATH, else the usual places", is_path=True
+    )
+    ascend_profiler: str = _setting(
+        "auto", _one_of("auto", "msprof", "msopprof", "simulator"), "what takes the times of target ascend"
+    )
+    ascend_without: tuple[str, ...] = _setting(
+        (), _words, "protections left out around programs on an NPU: user, root, mounts, landlock, filter"
+    )
     jobs: int = _setting(lambda: max(1, min(os.cpu_count() or 1, 8)), _count, "programs run at once")
     embedder: str = _setting(
         "default", _text, "vectors of experiences: default, none, or any sentence-transformers model by name or folder"
@@ -141,7 +156,19 @@ class Settings:
     llm_max_tokens: int = _setting(8192, _count, "longest reply asked for")
     llm_temperature: float | None = _setting(None, _optional_number, "sampling temperature; empty: the endpoint's own")
     llm_timeout_s: float = _setting(1200.0, _seconds, "time one call gets")
+    window: int = _setting(32_768, _count, "tokens of the model's window: prompt and reply together")
+    warm_tokens: int = _setting(6_000, _size, "the most that recalled experience may take of a prompt")
+    cold_tokens: int = _setting(3_000, _size, "the most that documentation and distant experience may take of a prompt")
+    reserve_tokens: int = _setting(0, _size, "tokens of the window kept free for what follows a prompt")
+    tokenizer: Path | None = _setting(None, _path, "the model's tokenizer.json, to count tokens exactly", is_path=True)
+    repairs: int = _setting(2, _size, "prompts in a row that repair one failed kernel")
+    mcp_token_env: str = _setting("", _text, "name of the environment variable that holds the token of kope mcp --http")
+    explore_after: int = _setting(4, _size, "attempts without a better kernel before another is started from; 0: never")
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
+
+    def inherited(self, variables: Sequence[str]) -> dict[str, str]:
+        """Return those of some environment variables that are set."""
+        return {name: os.environ[name] for name in variables if os.environ.get(name)}
 
     def secret(self, variable: str) -> str:
         """Return the value of an environment variable that holds a key; "" when it is not set."""

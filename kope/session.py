@@ -5,16 +5,18 @@ The loop's `Memory` over a `Store`. What the session may be told of is decided h
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from kope.context import Assembled
+from kope.context import Assembled, Change
+from kope.errors import NotFound
 from kope.loop import Standing
-from kope.memory import MemoryMode, Prompt, RecallQuery, Scope, Session, Store
-from kope.model import Attempt, Candidate, Fingerprint, Outcome, Recall, State, Task
+from kope.memory import Ask, MemoryMode, Prompt, RecallQuery, Scope, Session, Store
+from kope.model import Attempt, Candidate, Experience, Fingerprint, Outcome, Recall, State, Task
 from kope.propose.search import bound_by
 
 
@@ -50,6 +52,7 @@ class SessionMemory:
         self._fingerprint = fingerprint
         self._scope = scope
         self._own_baseline = own_baseline
+        self._looked_up: dict[str, Experience] = {}
         self._propensities: Mapping[str, float] = {}
 
     def close(self) -> None:
@@ -87,6 +90,46 @@ class SessionMemory:
         """Write an attempt with its prompt and what it teaches, in one transaction."""
         kept = sent(prompt) if prompt is not None else None
         self.store.record(attempt, bottleneck=bound_by(attempt), prompt=kept, propensities=self._propensities)
+
+    def record_answer(self, attempt: Attempt, asked: Ask | None) -> None:
+        """Write an attempt that answers an ask, with the ledger of the prompt it answers."""
+        kept = Prompt(self.store.prompt(asked.prompt_id), ledger=asked.ledger) if asked is not None else None
+        self.store.record(attempt, bottleneck=bound_by(attempt), prompt=kept)
+
+    def change_of(self, experience: Experience) -> Change | None:
+        """Return the code before and after an experience, None when one of them is not at hand."""
+        if experience.after:
+            return Change(experience.before, experience.after, foreign=bool(experience.origin))
+        if experience.attempt_id is None:
+            return None
+        for store in (self.store, self._scope.source):
+            sources = store.sources_of(experience.attempt_id) if store is not None else None
+            if sources is not None:
+                return Change(*sources, foreign=bool(experience.origin))
+        return None
+
+    def look_up(self, query: RecallQuery) -> Recall:
+        """Return the experiences for a question, within what this session may be told of."""
+        found = self.store.recall(query, self._scope)
+        self._looked_up |= {item.experience.id: item.experience for item in found.items}
+        self._looked_up |= {node.id: node for node in found.neighbours}
+        return found
+
+    def shown(self, beginning: str) -> tuple[Experience, str | None]:
+        """Return an experience that was looked up, by the beginning of its id, and its source if it is here.
+
+        Raises NotFound for any other: what a session may be told of is what recall told it.
+        """
+        known = [node for name, node in self._looked_up.items() if beginning and name.startswith(beginning)]
+        if len(known) != 1:
+            raise NotFound(f"there is no experience {beginning!r} among those recalled; recall it first")
+        attempt_id = known[0].attempt_id
+        for store in (self.store, self._scope.source) if attempt_id is not None else ():
+            with contextlib.suppress(NotFound):
+                attempt = store.attempt(attempt_id) if store is not None and attempt_id is not None else None
+                if attempt is not None and attempt.candidate is not None:
+                    return known[0], attempt.candidate.source
+        return known[0], None
 
 
 class SessionCalls:

@@ -12,26 +12,34 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from kope.asking import Outside
 from kope.config import Settings
-from kope.context import Assembled, Briefing, Budget, assemble
+from kope.context import Assembled, Briefing, Budget, Policy, Sources, assemble, check_own, counter_for
 from kope.errors import ConfigError
 from kope.evaluate import CaseLibrary, ReferenceRunner, TaskEvaluator
-from kope.loop import Parts
+from kope.library import Library
+from kope.lookup import SessionLookup
+from kope.loop import Compare, Parts
 from kope.memory import MemoryMode, Scope, Session, Store
-from kope.model import Candidate, Proposer, State, Task
+from kope.model import Candidate, Proposer, State, Target, Task, TimeKind
+from kope.propose.gather import ways_to_ask
 from kope.propose.given import Given
+from kope.propose.search import bound_by
 from kope.session import SessionCalls, SessionMemory, settings_key
+from kope.target.ascend import AscendTarget, vendor
+from kope.target.ascend.profilers import Choice as ProfilerChoice
+from kope.target.ascend.target import Choice
 from kope.target.twin import parameters
 from kope.target.twin.target import TwinTarget
 
 if TYPE_CHECKING:
     from kope.propose.caller import CallLog
+    from kope.propose.gather import Lookup
 
 PROPOSERS = ("search", "llm", "command")
-DEFAULT_WINDOW = Budget().window
+CONTEXTS = ("active", "passive", "none")
 _STALE_S = 24 * 3600.0
 
 
@@ -39,8 +47,9 @@ _STALE_S = 24 * 3600.0
 class Plan:
     """What a session is asked for, besides settings: what decides its attempts, so it is in the session's key.
 
-    memory: on, off, placebo, or only:FILE. context: active or none, for proposers that send a prompt. baseline: a
-    kernel to try first and to measure against; None: the first that is right.
+    memory: on, off, placebo, or only:FILE. context, window: for proposers that send a prompt; active: the budgeted
+    context, passive: the hot tier and ways to ask for more, none: the hot tier alone. baseline: a kernel to try first
+    and to measure against; None: the first that is right.
     """
 
     proposer: str = "search"
@@ -49,7 +58,7 @@ class Plan:
     memory: str = "on"
     context: str = "active"
     seed: int = 0
-    window: int = DEFAULT_WINDOW
+    window: int | None = None
     baseline: Candidate | None = None
     run: str = ""
 
@@ -84,6 +93,7 @@ def _shown(command: str | None) -> str | None:
 
 def _settled(plan: Plan, settings: Settings) -> Plan:
     """Return a plan with model and command from the settings where it names none: they decide what attempts are."""
+    plan = replace(plan, window=plan.window or settings.window)
     if plan.proposer not in ("llm", "command"):
         return plan
     command = plan.command if plan.command is not None else shlex.join(settings.command)
@@ -94,28 +104,39 @@ def _settled(plan: Plan, settings: Settings) -> Plan:
     )
 
 
-def target(settings: Settings, *, progress: Callable[[str], None] | None = None) -> TwinTarget:
-    """Return the target of the settings. Raises ConfigError for one that cannot be used yet."""
+def target(settings: Settings, *, progress: Callable[[str], None] | None = None) -> Target:
+    """Return the target of the settings; whether its toolchain is there shows when it is asked for a fingerprint."""
     if settings.target == "ascend":
-        raise ConfigError(missing_ascend())
+        return ascend_target(settings)
     cache = settings.cache / "twin"
     return TwinTarget(cache, chip=settings.chip, compiler=settings.compiler, jobs=settings.jobs, progress=progress)
 
 
-def missing_ascend() -> str:
-    """Return one line on why the target ascend cannot be used here, whatever of it is installed."""
-    import shutil
-
-    tools = {name: shutil.which(name) for name in ("bisheng", "msprof", "npu-smi")}
-    missing = [name for name, place in tools.items() if place is None]
-    found = f"not found on PATH: {', '.join(missing)}" if missing else "its tools were found"
-    return f"target ascend is not supported by this version ({found}); use --target twin"
+def ascend_target(settings: Settings) -> AscendTarget:
+    """Return CANN and an NPU as the settings and the environment name them."""
+    choice = Choice(
+        home=settings.ascend_home,
+        profiler=cast(ProfilerChoice, settings.ascend_profiler),
+        chip=settings.chip,
+        without=settings.ascend_without,
+        inherited=settings.inherited(vendor.INHERITED),
+    )
+    return AscendTarget(settings.cache / "ascend", choice)
 
 
 def evaluator(settings: Settings, *, seed: int = 0, progress: Callable[[str], None] | None = None) -> TaskEvaluator:
     """Return what judges candidates on the target of the settings; seed 0 draws the tasks' own input values."""
     judged_on = target(settings, progress=progress)
-    return TaskEvaluator(judged_on, case_library(settings), jobs=settings.jobs, seed=seed)
+    jobs = judged_on.jobs if isinstance(judged_on, AscendTarget) else settings.jobs
+    limit_s = judged_on.time_limit_s if isinstance(judged_on, AscendTarget) else 10.0
+    return TaskEvaluator(judged_on, case_library(settings), jobs=jobs, time_limit_s=limit_s, seed=seed)
+
+
+def in_turns(judge: TaskEvaluator, folder: Path) -> Compare | None:
+    """Return what times two kernels in turns; None on a target whose times are the same in every run."""
+    if judge.target.time_kind is TimeKind.MODELLED:
+        return None
+    return lambda task, candidate, incumbent: judge.compare(task, candidate, incumbent, folder)
 
 
 def case_library(settings: Settings) -> CaseLibrary:
@@ -170,10 +191,12 @@ def proposer(
     spent: int = 0,
     log: CallLog | None = None,
     on_text: Callable[[str], None] | None = None,
+    lookup: Lookup | None = None,
 ) -> Proposer:
     """Return the proposer of a plan; `spent` tokens of the limit are gone. Raises ConfigError for one not set up.
 
-    log: where answered calls are kept for a resumed run. on_text: gets a model's reply as it comes.
+    log: where answered calls are kept for a resumed run. on_text: gets a model's reply as it comes. lookup: answers
+    what a model asks for by itself.
     """
     from kope.propose import configured
     from kope.propose.search import SearchProposer
@@ -185,33 +208,60 @@ def proposer(
         return Outside()
     spending = Spending(token_limit, spent)
     if plan.proposer == "llm":
-        return configured.llm_proposer(settings, model=plan.model, spending=spending, log=log, on_text=on_text)
+        return configured.llm_proposer(
+            settings, model=plan.model, spending=spending, log=log, on_text=on_text, lookup=lookup
+        )
     if plan.proposer == "command":
         return configured.command_proposer(settings, command=plan.command, model=plan.model, spending=spending, log=log)
     raise ConfigError(f"no proposer {plan.proposer!r}; choose one of {', '.join(PROPOSERS)}")
 
 
-def briefing(settings: Settings) -> Briefing:
-    """Return what a prompt says about the target."""
-    chip = parameters.load(settings.chip)
-    names = ("vector_core_count", "ub_kernel_bytes", "gm_bandwidth_gbps", "launch_us")
-    facts = {name: chip.values[name] for name in names}
+def briefing(settings: Settings, more: str = "") -> Briefing:
+    """Return what a prompt says about the target. more: how to get what is not in the prompt."""
+    if settings.target == "ascend":
+        said, facts = ascend_target(settings).briefing()
+    else:
+        chip = parameters.load(settings.chip)
+        said = f"{chip.chip}; times are modelled by the twin (parameter set {chip.label}), not measured"
+        names = ("vector_core_count", "ub_kernel_bytes", "gm_bandwidth_gbps", "launch_us")
+        facts = {name: chip.values[name] for name in names}
     return Briefing(
-        target=f"{chip.chip}; times are modelled by the twin (parameter set {chip.label}), not measured",
+        target=said,
         chip="\n".join(f"{name} = {value:g}" for name, value in facts.items()),
+        more=more,
     )
 
 
-def assembler(plan: Plan, settings: Settings) -> Callable[[State], Assembled] | None:
+def assembler(
+    plan: Plan, settings: Settings, memory: SessionMemory, library: Library
+) -> Callable[[State], Assembled] | None:
     """Return what makes a prompt of a state; None for a proposer that reads the state itself."""
     if plan.proposer == "search":
         return None
-    return partial(assemble, briefing=briefing(settings), budget=budget(plan))
+    if settings.templates is not None:
+        check_own(settings.templates)
+    sources = Sources(
+        counter=counter_for(settings.tokenizer),
+        policy=Policy(settings.repairs, settings.explore_after),
+        passages=library.search,
+        change_of=memory.change_of,
+        bound_by=bound_by,
+        templates=settings.templates,
+    )
+    more = ways_to_ask(plan.proposer, settings) if plan.context == "passive" else ""
+    return partial(assemble, briefing=briefing(settings, more), budget=budget(plan, settings), sources=sources)
 
 
-def budget(plan: Plan) -> Budget:
-    """Return the token budget of a plan's prompts; without context, experience gets nothing of it."""
-    return Budget(window=plan.window) if plan.context == "active" else Budget(window=plan.window, warm=0)
+def budget(plan: Plan, settings: Settings) -> Budget:
+    """Return the token budget of a plan's prompts; only with active context more than the hot tier gets some of it."""
+    is_active = plan.context == "active"
+    return Budget(
+        window=plan.window or settings.window,
+        generation=settings.llm_max_tokens,
+        reserve=settings.reserve_tokens,
+        warm=settings.warm_tokens if is_active else 0,
+        cold=settings.cold_tokens if is_active else 0,
+    )
 
 
 def scope(plan: Plan, session_id: str, settings: Settings) -> Scope:
@@ -233,6 +283,7 @@ class Opened:
     session: Session
     memory: SessionMemory
     parts: Parts
+    library: Library
 
     def __enter__(self) -> Self:
         return self
@@ -240,6 +291,7 @@ class Opened:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.library.close()
         self.memory.close()
 
 
@@ -266,13 +318,17 @@ def open_session(
         )
         spent = sum(attempt.proposal.tokens for attempt in store.attempts(session_id=session.id))
         log = SessionCalls(store, session.id)
-        chosen = proposer(plan, settings, token_limit=token_limit, spent=spent, log=log, on_text=on_text)
+        library = Library(store)
+        lookup = SessionLookup(memory, library) if plan.context == "passive" else None
+        chosen = proposer(plan, settings, token_limit=token_limit, spent=spent, log=log, on_text=on_text, lookup=lookup)
         chosen = Given(plan.baseline, chosen) if plan.baseline is not None else chosen
+        make = assembler(plan, settings, memory, library)
+        folder = work_folder(settings)
+        parts = Parts(memory, chosen, judge, fingerprint, folder, plan.seed, make, in_turns(judge, folder))
     except BaseException:
         store.close()
         raise
-    parts = Parts(memory, chosen, judge, fingerprint, work_folder(settings), plan.seed, assembler(plan, settings))
-    return Opened(store, session, memory, parts)
+    return Opened(store, session, memory, parts, library)
 
 
 def open_view(plan: Plan, settings: Settings) -> Opened:
@@ -282,5 +338,7 @@ def open_view(plan: Plan, settings: Settings) -> Opened:
     store = open_existing(settings) if settings.db.exists() else Store.open(Path(":memory:"))
     session = Session("", "", {}, "")
     memory = SessionMemory(store, session, fingerprint, scope(plan, "", settings))
-    parts = Parts(memory, Outside(), judge, fingerprint, work_folder(settings), plan.seed, assembler(plan, settings))
-    return Opened(store, session, memory, parts)
+    library = Library(store)
+    make = assembler(plan, settings, memory, library)
+    parts = Parts(memory, Outside(), judge, fingerprint, work_folder(settings), plan.seed, make)
+    return Opened(store, session, memory, parts, library)

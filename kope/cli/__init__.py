@@ -26,6 +26,8 @@ _NOUNS = (
     "best",
     "recall",
     "context",
+    "docs",
+    "mcp",
     "task",
     "suite",
     "twin",

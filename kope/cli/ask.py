@@ -26,7 +26,8 @@ def ask(
     target: options.TargetOption = None,
     chip: options.ChipOption = None,
     memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
-    window: Annotated[int | None, typer.Option(min=1, help="Tokens of the model's window.")] = None,
+    context: options.ContextOption = "active",
+    window: options.WindowOption = None,
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -34,17 +35,18 @@ def ask(
     from kope import asking, config, wiring
     from kope.report.prompt import ask_document
 
-    settings = config.load({"target": target, "chip": chip, "db": db})
-    plan = wiring.Plan("ask", memory=memory, window=window or wiring.DEFAULT_WINDOW)
+    options.check_context(context)
+    settings = config.load({"target": target, "chip": chip, "db": db, "window": window})
+    plan = wiring.Plan("ask", memory=memory, context=context)
     found = the_task(settings, task)
     with wiring.open_session([found], plan, settings) as opened:
         kept, made = asking.ask(found, opened.parts, opened.memory)
         incumbent = opened.memory.standing(found).incumbent
     if json:
-        print_json(ask_document(kept, made, wiring.budget(plan), incumbent))
+        print_json(ask_document(kept, made, wiring.budget(plan, settings), incumbent))
         return
     typer.echo(made.text)
-    say(f"Answer with: kope tell {shlex.quote(task)} FILE --ask {kept.id}{db_words(settings)}")
+    say(f"Answer with: kope tell {shlex.quote(task)} FILE --ask {kept.id}{db_words(settings)}", to_stderr=True)
 
 
 def tell(

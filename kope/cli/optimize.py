@@ -57,7 +57,7 @@ def optimize(
     jobs: options.JobsOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Breaks ties among moves; same seed, same attempts.")] = 0,
     context: Annotated[
-        str | None, typer.Option(help="What a prompt holds besides the task: active or none. Not with search.")
+        str | None, typer.Option(help="What a prompt holds besides the task: active, passive, none. Not with search.")
     ] = None,
     memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
     window: Annotated[int | None, typer.Option(min=1, help="Tokens of the model's window. Not with search.")] = None,
@@ -76,17 +76,17 @@ def optimize(
     """
     from kope import config
     from kope.loop import Limits
-    from kope.wiring import DEFAULT_WINDOW, Plan
+    from kope.wiring import Plan
 
     if proposer == "search" and (context is not None or window is not None or command is not None or model is not None):
         raise typer.BadParameter("--context, --window, --model and --command are for proposers that send a prompt")
-    if context not in (None, "active", "none"):
-        raise typer.BadParameter(f"--context {context!r} is neither active nor none")
+    if context is not None:
+        options.check_context(context)
     if baseline is not None and len(dict.fromkeys(tasks)) > 1:
         raise typer.BadParameter("--baseline is a kernel of one task; give one TASK")
     settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs, "db": db})
     given = read_candidate(baseline) if baseline is not None else None
-    plan = Plan(proposer, model, command, memory, context or "active", seed, window or DEFAULT_WINDOW, given)
+    plan = Plan(proposer, model, command, memory, context or "active", seed, window, given)
     limits = Limits(iterations, patience, tokens, seconds(time))
     found = [the_task(settings, name) for name in dict.fromkeys(tasks)]
     finished = _run(found, plan, limits, settings, quiet=json)

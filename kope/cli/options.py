@@ -12,4 +12,16 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 TargetOption = Annotated[str | None, typer.Option("--target", help="What kernels run on: twin or ascend.")]
 ChipOption = Annotated[str | None, typer.Option("--chip", help="The chip the twin models.")]
 CompilerOption = Annotated[str | None, typer.Option("--compiler", help="C++ compiler of the twin: auto, zig, a path.")]
+ContextOption = Annotated[
+    str, typer.Option("--context", help="What a prompt holds besides the task: active, passive (ask for more) or none.")
+]
+WindowOption = Annotated[int | None, typer.Option("--window", min=1, help="Tokens of the model's window.")]
 JobsOption = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Programs run at once.")]
+
+
+def check_context(context: str) -> None:
+    """Raise BadParameter for a context that does not exist."""
+    from kope.wiring import CONTEXTS
+
+    if context not in CONTEXTS:
+        raise typer.BadParameter(f"--context {context!r} is none of {', '.join(CONTEXTS)}")

@@ -14,7 +14,7 @@ from kope.context import hot
 from kope.context.budget import Budget, LedgerLine, refusal
 from kope.context.change import Change, changed_lines
 from kope.context.choice import Choice, Policy, choose, stuck_for
-from kope.context.cold import PASSAGES_OFFERED, docs_block, is_cold, passage_block, question
+from kope.context.cold import docs_block, is_cold, look_up, passage_block, questions
 from kope.context.contract import TEMPLATES
 from kope.context.count import Counter, Estimate, usage_of
 from kope.context.lineage import Forest
@@ -217,8 +217,8 @@ class _Prompt:
         for item in self.state.recall.items:
             tier = "cold" if is_cold(item.experience, self.state) else "warm"
             (cold if tier == "cold" else warm).append(self._offer(tier, item))
-        asked = question(self.choice, self.state, self.bound_by)
-        passages = self.sources.passages(asked, PASSAGES_OFFERED) if self.budget.cold > 0 else ()
+        asked = questions(self.choice, self.state, self.bound_by)
+        passages = look_up(self.sources.passages, asked) if self.budget.cold > 0 else []
         docs = [
             _Offer("cold", one_line(f"{found.source}: {found.heading}", 100), "documentation", passage=found)
             for found in passages

@@ -5,13 +5,17 @@ Finding passages is the library's business; which of them fit is the budget's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 from kope.context.choice import Choice
 from kope.context.quote import fence, one_line, without_secrets
 from kope.model import Experience, Passage, State
 
 PASSAGES_OFFERED = 6
+_NAME = re.compile(r"[A-Za-z]{3,}")
+_EXAMPLE = "copy in, compute, copy out: AllocTensor EnQue DeQue FreeTensor InitBuffer"
+_EXAMPLES_OFFERED = 2
 _WORDS_FOR = {
     "mte2": "copy DataCopyPad bandwidth burst queue depth double buffering tile",
     "mte3": "copy out DataCopyPad bandwidth burst queue tile",
@@ -21,17 +25,35 @@ _WORDS_FOR = {
 }
 
 
-def question(choice: Choice, state: State, bound_by: str) -> str:
-    """Return what documentation is looked for: what failed, else where the time goes, else what is to be written."""
+def questions(choice: Choice, state: State, bound_by: str) -> tuple[str, ...]:
+    """Return what documentation is looked for: what failed, else where the time goes, else what is to be written.
+
+    A first kernel is helped most by a whole example, which is a question of its own.
+    """
+    wanted = _question(choice, state, bound_by)
+    return (_EXAMPLE, wanted) if choice.base is None else (wanted,)
+
+
+def _question(choice: Choice, state: State, bound_by: str) -> str:
     base = choice.base
     if choice.template.startswith("prompts/repair") and base is not None:
         found = [item for item in base.outcome.diagnostics if item.severity == "error"][:3]
         return " ".join(f"{item.kind} {item.message[:300]} {item.remedy[:200]}" for item in found)
     task = state.task
-    about = f"{' '.join(task.tags)} {task.name.replace('_', ' ')} {one_line(task.text, 300)}"
-    if base is None:
-        return f"{about} tiling tail alignment"
+    names = " ".join(dict.fromkeys(_NAME.findall(task.reference)))
+    about = f"{' '.join(task.tags)} {task.name.replace('_', ' ')} {names} {one_line(task.text, 300)}"
     return f"{_WORDS_FOR.get(bound_by, '')} {about}"
+
+
+def look_up(passages: Callable[[str, int], Sequence[Passage]], asked: Sequence[str]) -> list[Passage]:
+    """Return the passages for the questions, each once: of all but the last only the best few."""
+    counts = [*[_EXAMPLES_OFFERED] * (len(asked) - 1), PASSAGES_OFFERED]
+    found = {
+        passage.id: passage
+        for question, count in zip(asked, counts, strict=True)
+        for passage in passages(question, count)
+    }
+    return list(found.values())
 
 
 def is_cold(experience: Experience, state: State) -> bool:

@@ -192,7 +192,7 @@ def test_report_shows_all_tasks_or_the_attempts_of_one() -> None:
 
 
 def test_context_shows_prompt_and_ledger_and_records_nothing(place: Path) -> None:
-    assert "# Write one Ascend C operator: double" in kope("context", "double").stdout
+    assert "## Operator: double" in kope("context", "double").stdout
     assert not (place / "kope.db").exists()
     kope("optimize", "double")
     before = (place / "kope.db").read_bytes()
@@ -287,8 +287,33 @@ def test_without_a_kernel_the_next_step_is_what_failed(monkeypatch: pytest.Monke
 
 def test_prompt_on_the_terminal_ends_with_how_to_answer() -> None:
     done = kope("ask", "double", "--db", "other.db")
-    assert done.stdout.splitlines()[-1].startswith("Answer with: kope tell double FILE --ask ")
-    assert done.stdout.splitlines()[-1].endswith(" --db other.db")
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("Answer with: kope tell double FILE --ask ") and said.endswith(" --db other.db")
+    assert done.stdout.startswith("# Write one Ascend C operator") and "kope tell" not in done.stdout
+
+
+def test_passive_and_no_context_hold_the_hot_tier_and_say_how_to_ask_for_more(place: Path) -> None:
+    kope("optimize", "double")
+    active, passive, none = (
+        parsed(kope("context", "double", "--context", mode, "--json").stdout, "context")
+        for mode in ("active", "passive", "none")
+    )
+    assert {line["tier"] for line in active["ledger"]} == {"hot", "warm", "cold"}
+    assert {line["tier"] for line in (*passive["ledger"], *none["ledger"])} == {"hot"}
+    assert f"kope recall 'words that describe what you look for' --db {place}/kope.db" in passive["prompt"]
+    assert "## More" not in none["prompt"] and none["tokens"] < passive["tokens"] < active["tokens"]
+
+
+def test_tokens_of_prompts_are_summed_by_session_and_role(place: Path) -> None:
+    asked = parsed(kope("ask", "double", "--json").stdout, "ask")
+    kope("tell", "double", "-", "--ask", asked["ask"], stdin=marked(8, "fail=ub-overflow"), code=1)
+    again = parsed(kope("ask", "double", "--json").stdout, "ask")
+    kope("tell", "double", "-", "--ask", again["ask"], stdin=marked(4))
+    first, second = parsed(kope("context", "--spent", "--json").stdout, "context_spent")["sums"]
+    assert (first["role"], second["role"]) == ("draft", "repair_run")
+    for row, made in ((first, asked), (second, again)):
+        assert row["hot"] + row["warm"] + row["cold"] == made["tokens"] and row["prompts"] == 1
+    assert "repair_run" in kope("context", "--spent").stdout
 
 
 # --- bad input: one line with the next step, status 1 (2 for usage), no traceback -----------------------------------
@@ -361,7 +386,7 @@ def test_target_ascend_says_what_was_not_found(monkeypatch: pytest.MonkeyPatch) 
     [
         ["--context", "active"],
         ["--window", "8000"],
-        ["--context", "passive", "--proposer", "llm"],
+        ["--context", "everything", "--proposer", "llm"],
         ["--time", "soon"],
         ["--iterations", "0"],
         ["other", "--baseline", "own.asc"],
