@@ -1,7 +1,8 @@
-"""`kope task`: list, show, check and create operators to write."""
+"""`kope task`: list, show, check, create and import operators to write."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +15,9 @@ from kope.cli.setup import task_folders, the_task
 if TYPE_CHECKING:
     from kope.evaluate.check import TaskCheck
     from kope.model import Case, Task
+    from kope.suite.intake import Intake
 
-group = typer.Typer(help="Operators to write: list, show, check and create them.", no_args_is_help=True)
+group = typer.Typer(help="Operators to write: list, show, check, create and import them.", no_args_is_help=True)
 
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A folder, or a name on the task path.")]
 
@@ -130,6 +132,60 @@ def check(task: TaskName, json: JsonOption = False) -> None:
         say("the search can derive a first kernel from the reference")
     seconds = f"in {result.reference_s:.1f} s" if result.reference_s else "before, its outputs are cached"
     say(f"{found.name} can be used: {len(result.cases)} cases, the reference ran {seconds}")
+
+
+@group.command("import", epilog="Example: kope task import cann-bench --check --largest 1")
+def import_suite(
+    folder: Annotated[Path, typer.Argument(help="The checkout of a suite; it is read and never written to.")],
+    check_too: Annotated[
+        bool, typer.Option("--check", help="Run generators and references, and try outputs that need no kernel.")
+    ] = False,
+    largest: Annotated[
+        float, typer.Option(min=0.001, help="With --check, leave out cases with more than this many MiB of inputs.")
+    ] = 4.0,
+    json: JsonOption = False,
+) -> None:
+    """Read a benchmark's folder as tasks, as it is. Exits with 1 when a part of it cannot be used.
+
+    Nothing is copied: the tasks are used by their folder, or by name with the suite on the task path.
+    """
+    from kope import config, wiring
+    from kope.suite.intake import Intake, check
+    from kope.task.imported import read_suite
+
+    settings = config.load()
+    suite, tasks, errors = read_suite(folder)
+    rows = [Intake(task) for task in tasks]
+    if check_too:
+        library = wiring.case_library(settings)
+        with progress() as tell:
+            rows = [check(task, library, round(largest * 2**20), tell) for task in tasks]
+    for error in errors:
+        say(f"error: {error}", to_stderr=True)
+    for problem in (problem for row in rows for problem in row.problems):
+        say(f"error: {problem}", to_stderr=True)
+    if json:
+        documents = [row.document() for row in rows]
+        print_json({"suite": suite.name, "tasks": documents, "errors": [str(error) for error in errors]})
+    else:
+        _print_suite(suite.name, rows, checked=check_too)
+        say(f"Next: kope suite run {shlex.quote(str(folder))} --out RUN")
+    raise typer.Exit(1 if errors or any(row.problems for row in rows) else 0)
+
+
+def _print_suite(name: str, rows: list[Intake], *, checked: bool) -> None:
+    headings = ("task", "level", "cases", "inputs, MiB", "dtypes")
+    more = ("checked", "cases that accept an output without a kernel") if checked else ()
+    lines = []
+    for row in rows:
+        document = row.document()
+        span = f"{document['smallest_bytes'] / 2**20:.3g} - {document['largest_bytes'] / 2**20:.3g}"
+        dtypes = {given.spec.dtype: None for case in row.task.cases for given in case.inputs if given is not None}
+        nulls = ", ".join(f"{case} ({' '.join(names)})" for case, names in row.nulls.items())
+        found = (f"{row.checked}/{document['cases']}", nulls or "none") if checked else ()
+        lines.append((row.task.name, document["level"], document["cases"], span, " ".join(dtypes), *found))
+    cases = sum(len(row.task.cases) for row in rows)
+    print_table(f"{name}: {len(rows)} tasks, {cases} cases", (*headings, *more), lines)
 
 
 def _derive_problem(task: Task) -> str | None:

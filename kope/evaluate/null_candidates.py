@@ -69,7 +69,9 @@ def _nans(_: PreparedCase, want: TensorFile, got: Path) -> bool:
 
 
 def _mean(_: PreparedCase, want: TensorFile, got: Path) -> bool:
-    """The mean of the finite expected values: the best constant there is."""
+    """The mean of the finite expected values: the best constant there is. Of one element it would be the answer."""
+    if want.spec.numel == 1:
+        return False
     total, count = 0.0, 0
     assert want.path is not None
     with want.path.open("rb") as file:
