@@ -53,7 +53,7 @@ def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], tile: int = 4096)
         if dtype not in CPP:
             raise DeriveError(f"dtype {dtype} has no vector path on this chip; {task.name} cannot be derived")
     buffers = buffers_for(phases, frozenset(loads | stores), tile)
-    pointers = _pointers(task)
+    pointers = _pointers(task, max(plan.outputs for _, plan in plans))
     made = [_Printer(index, group, buffers, pointers).run(task) for index, group in enumerate(groups.values())]
     names = list(pointers.values())
     context = {
@@ -79,7 +79,6 @@ def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], tile: int = 4096)
         "arguments": ", ".join(_argument(buffer) for buffer in pointers),
         "attrs": _attr_words(task),
         "input_count": len(task.inputs),
-        "output_count": len(task.outputs),
     }
     return tidy(render("skeletons/nests.asc", k=context))
 
@@ -95,10 +94,12 @@ def _folds(phases: Sequence[Phase]) -> list[dict[str, str]]:
     return [{"call": _FOLDS[op][0], "name": _FOLDS[op][1]} for op in used]
 
 
-def _pointers(task: Task) -> dict[str, str]:
-    """C++ names of buffers."""
+def _pointers(task: Task, output_count: int) -> dict[str, str]:
+    """C++ names of buffers. A list as output has as many as the case with the longest one."""
     inputs = identifiers(list(task.inputs), "In")
-    outputs = identifiers([output.name for output in task.outputs], "Out", inputs)
+    names = [output.name for output in task.outputs]
+    names += [f"{names[-1]}_{at}" for at in range(len(names), output_count)]
+    outputs = identifiers(names[:output_count], "Out", inputs)
     made = {f"input:{at}": name for at, name in enumerate(inputs)}
     made |= {f"output:{at}": name for at, name in enumerate(outputs)}
     return made | {"workspace": identifiers(["workspace"], "Space", [*inputs, *outputs])[0]}
@@ -108,7 +109,7 @@ def _argument(buffer: str) -> str:
     kind, _, position = buffer.partition(":")
     if kind == "workspace":
         return "static_cast<GM_ADDR>(call->workspace)"
-    return f"Address(call->{kind}s[{position}])"
+    return f"Address(call->{kind}s, call->{kind[:-1] if kind.endswith('s') else kind}_count, {position})"
 
 
 def _key(plan: Plan) -> Any:
@@ -164,7 +165,9 @@ class _Printer:
                 "0"
             ]
             signature = f"0x{signature_of(task, case):016x}ULL"
-            rows.append(f"{{{signature}, {plan.workspace}, {{{', '.join(numbers)}}}}},  // {_shapes(case)}")
+            rows.append(
+                f"{{{signature}, {plan.workspace}, {plan.outputs}, {{{', '.join(numbers)}}}}},  // {_shapes(case)}"
+            )
         return rows
 
     def _number(self, values: Sequence[float], kind: str = "n") -> str:

@@ -69,12 +69,19 @@ _LAYOUT: dict[str, Callable[[TensorNode, list[Any]], Any]] = {
     "reshape": lambda node, args: np.reshape(args[0], node.shape),
     "expand": lambda node, args: np.broadcast_to(args[0], node.shape),
     "slice": lambda node, args: args[0][_window(node.params, args[0].ndim, node.shape[node.params[0]])],
+    "windows": lambda node, args: _windowed(node, args[0]),
     "cat": lambda node, args: np.concatenate(args, axis=node.params[0]),
     "pad": lambda node, args: np.pad(
         args[0], tuple(zip(node.params[0], node.params[1], strict=True)), constant_values=node.params[2]
     ),
     "update": lambda node, args: _updated(node, args),
 }
+
+
+def _windowed(node: TensorNode, array: Any) -> Any:
+    axis, stride, dilation = node.params
+    count, size = node.shape[axis : axis + 2]
+    return np.take(array, stride * np.arange(count)[:, None] + dilation * np.arange(size), axis=axis)
 
 
 def _window(params: tuple[Any, ...], rank: int, length: int) -> tuple[slice, ...]:

@@ -53,10 +53,11 @@ SIZE_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Phases in order and the workspace they need, in bytes."""
+    """Phases in order, the workspace they need, in bytes, and how many outputs they write."""
 
     phases: tuple[Phase, ...]
     workspace: int
+    outputs: int
 
 
 def plan_phases(graph: TensorGraph, input_dtypes: Sequence[str], output_dtypes: Sequence[str]) -> Plan:
@@ -87,7 +88,7 @@ class _Planner:
         for position, index in enumerate(self.graph.outputs):
             if self.view(index).buffer != f"output:{position}":
                 self._copy(self.view(index), self._output_view(position))
-        return Plan(tuple(self.phases), self.used)
+        return Plan(tuple(self.phases), self.used, len(self.graph.outputs))
 
     # --- where tensors are ---
 
@@ -344,7 +345,8 @@ class _Expression:
         if not joins:
             return self.load(self.planner.view(index), node.kind)
         args = [self.of(arg) for arg in node.args]
-        return self.builder.add(node.op, *args, kind=node.kind, line=node.line)
+        dtype = str(node.params[0]) if node.op == "cast" and node.params else ""
+        return self.builder.add(node.op, *args, kind=node.kind, dtype=dtype, line=node.line)
 
     def finish(self, root: int) -> Graph:
         """The expression as a graph with one output."""

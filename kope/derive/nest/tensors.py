@@ -6,6 +6,7 @@ of planner.py.
     input (position,)             scalar (value,)              count (start, step): start, start + step, ...
     permute (axes,)               reshape ()                   expand (): axes of extent 1, or new ones in front
     slice (axis, start, step)     cat (axis,)                  pad (before, after, value)
+    windows (axis, stride, dilation): the axis as two, the window and the place inside it
     update (axis, start, step): the first argument with the second in place of such a slice
     sum, prod, amax, amin, argmax, argmin (axes,): these axes go away
     contract (left, right, out): labels of the axes of two factors and of the result, summed over all others
@@ -28,7 +29,7 @@ from kope.errors import DeriveError
 
 Shape = tuple[int, ...]
 POINTWISE = frozenset({*UNARY, *BINARY, *COMPARE, "select"})
-LAYOUT = frozenset({"permute", "reshape", "expand", "slice"})
+LAYOUT = frozenset({"permute", "reshape", "expand", "slice", "windows"})
 ASSEMBLY = frozenset({"cat", "pad", "update"})
 REDUCTIONS = frozenset({"sum", "prod", "amax", "amin"})
 ARG_REDUCTIONS = frozenset({"argmax", "argmin"})

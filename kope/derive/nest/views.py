@@ -43,6 +43,12 @@ class View:
         shape[axis], strides[axis] = length, strides[axis] * step
         return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
+    def windowed(self, shape: Shape, axis: int, stride: int, dilation: int) -> View:
+        """One axis as two, the window and the place inside it; windows may overlap."""
+        step = self.strides[axis]
+        pair = (step * stride, step * dilation)
+        return replace(self, shape=shape, strides=(*self.strides[:axis], *pair, *self.strides[axis + 1 :]))
+
     def reshaped(self, shape: Shape) -> View | None:
         """The same elements in another shape, None when strides cannot say that."""
         if 0 in self.shape:
@@ -68,6 +74,8 @@ class View:
         if node.op == "slice":
             axis, start, step = node.params
             return self.sliced(axis, start, step, node.shape[axis])
+        if node.op == "windows":
+            return self.windowed(node.shape, *node.params)
         return self.reshaped(node.shape)
 
 

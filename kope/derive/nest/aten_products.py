@@ -1,0 +1,167 @@
+"""Rules of ATen products: matrices, convolutions, pooling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kope.derive.nest import composed
+from kope.derive.nest.call import Call, Rule, T, to_kind
+from kope.derive.nest.tensors import TensorBuilder, numel
+from kope.errors import DeriveError
+
+
+def _product(*labels: str) -> Rule:
+    left, right, out = labels
+    return lambda c: c.b.contract(c.node(0), c.node(1), (left, right, out))
+
+
+def _added_product(*labels: str) -> Rule:
+    left, right, out = labels
+
+    def rule(c: Call) -> int:
+        b = c.b
+        made = b.contract(c.node(1), c.node(2), (left, right, out))
+        alpha, beta = c.named.get("alpha", 1), c.named.get("beta", 1)
+        if alpha != 1:
+            made = b.pointwise("mul", made, c.value(alpha))
+        added = c.node(0) if beta == 1 else b.pointwise("mul", c.node(0), c.value(beta))
+        return made if beta == 0 else b.pointwise("add", made, added)
+
+    return rule
+
+
+def _filled(values: Sequence[int], rank: int) -> list[int]:
+    return list(values) * (rank if len(values) == 1 else 1)
+
+
+def _convolution(c: Call) -> int:
+    rank = len(c.shape(0)) - 2
+    stride, padding, dilation = (_filled(c.args[at], rank) for at in (3, 4, 5))
+    bias = None if c.args[2] is None else c.node(2)
+    if c.args[6]:
+        return composed.transposed_convolution(
+            c.b, c.node(0), c.node(1), bias, stride, padding, dilation, _filled(c.args[7], rank), int(c.args[8])
+        )
+    return composed.convolution(c.b, c.node(0), c.node(1), bias, stride, padding, dilation, int(c.args[8]))
+
+
+def _convolution_backward(c: Call) -> list[int]:
+    """grad, input, weight, bias sizes, stride, padding, dilation, transposed, output padding, groups, wanted."""
+    wanted = c.args[10]
+    if wanted[0] or c.args[7]:
+        raise DeriveError("the gradient of a convolution by its input is not supported yet")
+    rank = len(c.shape(1)) - 2
+    stride, padding, dilation = (_filled(c.args[at], rank) for at in (4, 5, 6))
+    empty = c.b.expand(c.b.scalar(0.0), (0,))
+    kernel = c.shape(2)[2:]
+    weight = empty
+    if wanted[1]:
+        weight = composed.weight_gradient(c.b, c.node(0), c.node(1), kernel, stride, padding, dilation, int(c.args[9]))
+    axes = [axis for axis in range(rank + 2) if axis != 1]
+    bias = c.b.reduce("sum", c.node(0), axes) if wanted[2] else empty
+    return [empty, weight, bias]
+
+
+def _pool_windows(c: Call, rank: int, value: float) -> tuple[int, list[int], list[int]]:
+    """The windows of a pooling call with the axes of the places inside them, and the sizes of a window."""
+    b, x = c.b, c.node(0)
+    size = _filled(c.args[1], rank)
+    stride = _filled(c.given(2, "stride") or size, rank)
+    padding = _filled(c.given(3, "padding", [0]) or [0], rank)
+    lead = len(b.shape(x)) - rank
+    after = [_pool_padding(c, at, size, stride, padding, lead) for at in range(rank)]
+    x = composed.pad(b, x, [*[0] * lead, *padding], [*[0] * lead, *after], value)
+    for at in range(rank):
+        x = composed.windows(b, x, lead + 2 * at, size[at], stride[at])
+    return x, [lead + 2 * at + 1 for at in range(rank)], size
+
+
+def _pool_padding(
+    c: Call, at: int, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], lead: int
+) -> int:
+    """Padding behind: as much as the windows of the result reach for."""
+    extent, made = c.shape(0)[lead + at], c.result.shape[lead + at]
+    return (made - 1) * stride[at] + size[at] - extent - padding[at]
+
+
+def _average_pool(rank: int) -> Rule:
+    def rule(c: Call) -> int:
+        b = c.b
+        ceil, include, divisor = c.given(4, "ceil_mode", False), c.given(5, "", True), c.given(6, "divisor_override")
+        if ceil:
+            raise DeriveError("average pooling with ceil_mode is not supported yet")
+        x, axes, size = _pool_windows(c, rank, 0.0)
+        total = b.reduce("sum", x, axes)
+        if include or divisor or not any(_filled(c.given(3, "padding", [0]) or [0], rank)):
+            return b.pointwise("div", total, b.scalar(float(divisor or numel(size))))
+        ones = b.expand(b.scalar(1.0), c.shape(0))
+        counted = Call(b, (T(ones), *c.args[1:]), c.named, c.result)
+        return b.pointwise("div", total, b.reduce("sum", _pool_windows(counted, rank, 0.0)[0], axes))
+
+    return rule
+
+
+def _max_pool(rank: int) -> Rule:
+    def rule(c: Call) -> list[int]:
+        dilation = _filled(c.given(4, "dilation", [1]) or [1], rank)
+        if any(step != 1 for step in dilation):
+            raise DeriveError("max pooling with dilation is not supported yet")
+        x, axes, _ = _pool_windows(c, rank, -math.inf)
+        return [c.b.reduce("amax", x, axes)]
+
+    return rule
+
+
+def _adaptive_average(rank: int) -> Rule:
+    """Windows of unequal size: along one axis after the other, a contraction with the shares of each place."""
+
+    def rule(c: Call) -> int:
+        b, x = c.b, c.node(0)
+        lead = len(b.shape(x)) - rank
+        for at in range(rank):
+            axis, made = lead + at, c.result.shape[lead + at]
+            extent = b.shape(x)[axis]
+            if extent % made == 0:
+                shape = b.shape(x)
+                apart = b.reshape(x, [*shape[:axis], made, extent // made, *shape[axis + 1 :]])
+                x = composed.mean(b, apart, [axis + 1], False)
+            else:
+                x = _uneven_windows(b, x, axis, made)
+        return x
+
+    return rule
+
+
+def _uneven_windows(b: TensorBuilder, x: int, axis: int, made: int) -> int:
+    """Output k averages the places from floor(k n / m) up to ceil((k + 1) n / m)."""
+    extent = b.shape(x)[axis]
+    k = b.reshape(b.count(made), [made, 1])
+    place = b.reshape(b.count(extent), [1, extent])
+    n, m = b.scalar(float(extent), "int"), b.scalar(float(made), "int")
+    first = composed.floor_divide(b, b.pointwise("mul", k, n), m)
+    grown = b.pointwise("add", b.pointwise("mul", b.pointwise("add", k, b.scalar(1.0, "int")), n), m)
+    end = composed.floor_divide(b, b.pointwise("sub", grown, b.scalar(1.0, "int")), m)
+    inside = b.pointwise("and", b.pointwise("ge", place, first), b.pointwise("lt", place, end))
+    share = b.pointwise("div", to_kind(b, inside, "float"), b.pointwise("sub", end, first), kind="float")
+    letters = "abcdefgh"[: len(b.shape(x))]
+    return b.contract(x, share, (letters, f"z{letters[axis]}", letters[:axis] + "z" + letters[axis + 1 :]))
+
+
+RULES: dict[str, Rule] = {
+    "mm": _product("mk", "kn", "mn"),
+    "bmm": _product("bmk", "bkn", "bmn"),
+    "mv": _product("mk", "k", "m"),
+    "dot": _product("k", "k", ""),
+    "addmm": _added_product("mk", "kn", "mn"),
+    "baddbmm": _added_product("bmk", "bkn", "bmn"),
+    "convolution": _convolution,
+    "convolution_backward": _convolution_backward,
+    "avg_pool1d": _average_pool(1),
+    "avg_pool2d": _average_pool(2),
+    "avg_pool3d": _average_pool(3),
+    "max_pool2d_with_indices": _max_pool(2),
+    "max_pool3d_with_indices": _max_pool(3),
+    "_adaptive_avg_pool2d": _adaptive_average(2),
+    "_adaptive_avg_pool3d": _adaptive_average(3),
+}
