@@ -93,6 +93,17 @@ def test_a_file_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
         BuildCache(tmp_path / "c").make("candidate", "k", lambda folder: None)
 
 
+def test_compilers_under_another_id_can_reach_their_folder_in_a_private_cache(tmp_path: Path) -> None:
+    root = tmp_path / "c"
+    before = os.umask(0o077)
+    try:
+        with BuildCache(root).scratch() as folder:
+            modes = [stat.S_IMODE(place.stat().st_mode) for place in (root, folder.parent)]
+    finally:
+        os.umask(before)
+    assert modes == [0o711, 0o711]
+
+
 def test_digest_frames_its_parts() -> None:
     assert digest(["ab", "c"]) != digest(["a", "bc"])
     assert digest([b"ab"]) == digest(["ab"])

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kope.errors import MachineError
@@ -80,6 +80,7 @@ class BuildCache:
         with _machine_errors(self.root):
             parent = self.root / "scratch"
             parent.mkdir(parents=True, exist_ok=True)
+            _let_through(self.root, parent)
             folder = Path(tempfile.mkdtemp(dir=parent))
         try:
             yield folder
@@ -115,6 +116,18 @@ class BuildCache:
             total -= size
             removed += 1
         return removed
+
+
+def _let_through(*folders: Path) -> None:
+    """Let others pass through folders without listing them: the sandbox compiles below them under an id of its own.
+
+    Compilers ask with access(2), which knows nothing of the rights the sandbox has beyond its id.
+    """
+    for folder in folders:
+        mode = folder.stat().st_mode
+        if mode & 0o011 != 0o011:
+            with suppress(PermissionError):  # somebody else's: whether it serves is for the compiler to say
+                folder.chmod(mode | 0o011)
 
 
 @contextmanager
