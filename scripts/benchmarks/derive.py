@@ -25,7 +25,7 @@ from kope.errors import DeriveError, KopeError
 from kope.model import Candidate, Case, Outcome, Task
 from kope.task.imported import read_suite
 
-BATCH = 4
+BATCH = 20
 """Cases judged between two saves."""
 
 
