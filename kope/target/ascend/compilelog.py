@@ -104,6 +104,7 @@ class _Entry:
     severity: str
     text: str
     notes: str = ""
+    included_at: int = 0
     led_from: int = 0
 
 
@@ -134,7 +135,7 @@ def _entries(lines: list[str]) -> Iterator[_Entry]:
     """Read messages; a note goes to the error before it, and a message may be wrapped over lines."""
     current: _Entry | None = None
     wrapping = False
-    led_from = 0
+    included_at = 0
     for line in lines:
         found = _MESSAGE.search(line)
         if found is None:
@@ -144,7 +145,7 @@ def _entries(lines: list[str]) -> Iterator[_Entry]:
                     yield current
                 current, wrapping = bare, False
             elif included := _INCLUDED.match(line):
-                led_from = int(included["line"]) if _own(included["file"]) else led_from
+                included_at = int(included["line"]) if _own(included["file"]) else included_at
                 wrapping = False
             elif current is not None and wrapping and line.strip() and not _END.match(line):
                 current.text += " " + line.strip()
@@ -163,8 +164,8 @@ def _entries(lines: list[str]) -> Iterator[_Entry]:
             yield current
         column = int(found["column"] or 0)
         text = found["text"].strip()
-        current = _Entry(found["file"], int(found["line"]), column, found["severity"], text, led_from=led_from)
-        led_from, wrapping = 0, True
+        current = _Entry(found["file"], int(found["line"]), column, found["severity"], text, included_at=included_at)
+        included_at, wrapping = 0, True
     if current is not None:
         yield current
 
@@ -189,8 +190,9 @@ def _own(file: str) -> bool:
 def _diagnostic(entry: _Entry) -> Diagnostic:
     kind, remedy = _classify(entry)
     file, line = PurePath(entry.file).name, entry.line
-    if not _own(entry.file) and entry.led_from:
-        file, line = SOURCE_NAME, entry.led_from
+    led_from = entry.led_from or entry.included_at
+    if not _own(entry.file) and led_from:
+        file, line = SOURCE_NAME, led_from
     message = entry.text
     if kind == "ub-overflow" and (bits := _UB_BITS.search(entry.text)):
         message += f" ({int(bits[1]) // 8} of {int(bits[2]) // 8} bytes)"
