@@ -219,6 +219,7 @@ def _check_document(result: TaskCheck) -> dict[str, Any]:
                 "inputs": [tensor(spec) for spec in case.inputs],
                 "outputs": [tensor(spec) for spec in case.outputs],
                 "null_candidates": list(case.null_candidates),
+                "native_error": case.native_error,
             }
             for case in result.cases
         ],

@@ -47,6 +47,7 @@ def _case_document(result: CaseResult) -> dict[str, Any]:
         "case": result.case_id,
         "passed": result.passed,
         "error": result.error,
+        "official": result.official,
         "time_us": median(result.duration_us) if result.duration_us else None,
         "bound_us": result.bound_us,
         "counters": dict(result.counters),
@@ -54,7 +55,10 @@ def _case_document(result: CaseResult) -> dict[str, Any]:
 
 
 def verdict_table(task: Task, fingerprint: Fingerprint, outcome: Outcome) -> Table:
-    """Return a line per case that was reached: shapes, whether it passed, its largest error, its time."""
+    """Return a line per case that was reached: shapes, whether it passed, its largest error, its time.
+
+    With a column for the verdict of the suite that the task comes from, where it has one.
+    """
     label = time_label(outcome.time_kind, fingerprint.hardware)
     table = Table(
         title=f"{task.name}: times {label}",
@@ -64,19 +68,25 @@ def verdict_table(task: Task, fingerprint: Fingerprint, outcome: Outcome) -> Tab
     )
     for heading in ("case", "inputs"):
         table.add_column(heading)
-    for heading in ("passed", "error", "time", "of bound"):
+    official = any(result.official is not None for result in outcome.cases)
+    for heading in ("passed", *(["official"] if official else []), "error", "time", "of bound"):
         table.add_column(heading, justify="right")
     shown = {case.id: describe_inputs(task, case.id) for case in task.cases}
     for result in outcome.cases:
-        table.add_row(result.case_id, shown[result.case_id], *_measures(result))
+        passed, *measures = _measures(result)
+        verdicts = [passed, _word(result.official)] if official else [passed]
+        table.add_row(result.case_id, shown[result.case_id], *verdicts, *measures)
     return table
 
 
 def _measures(result: CaseResult) -> tuple[str, str, str, str]:
     time_us = median(result.duration_us) if result.duration_us else None
     share = f"{result.bound_us / time_us:.0%}" if result.bound_us and time_us else "-"
-    passed = {True: "yes", False: "NO", None: "-"}[result.passed]
-    return passed, "-" if result.error is None else f"{result.error:.2g}", duration(time_us), share
+    return _word(result.passed), "-" if result.error is None else f"{result.error:.2g}", duration(time_us), share
+
+
+def _word(passed: bool | None) -> str:
+    return {True: "yes", False: "NO", None: "-"}[passed]
 
 
 def describe_inputs(task: Task, case_id: str) -> str:
