@@ -203,7 +203,7 @@ def proposer(
     from kope.propose.spend import Spending
 
     if plan.proposer == "search":
-        return SearchProposer()
+        return SearchProposer(settings.cache / "captured")
     if plan.proposer == Outside.name:
         return Outside()
     spending = Spending(token_limit, spent)

@@ -190,11 +190,13 @@ def _print_suite(name: str, rows: list[Intake], *, checked: bool) -> None:
 
 def _derive_problem(task: Task) -> str | None:
     """Why no first kernel can be derived: then `kope optimize` needs a proposer that writes one, or `kope tell`."""
-    from kope.derive import first_kernel
+    from kope import config
+    from kope.derive.derivation import derive
     from kope.errors import DeriveError
 
     try:
-        first_kernel(task)
+        made = derive(task, config.load().cache / "captured")
+        made.source(made.first())
     except DeriveError as error:
         return str(error)
     return None

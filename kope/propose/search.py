@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from kope.derive import Graph, Schedule, capture_graph, emit, first_schedule
-from kope.derive.graph import traits
+from kope.derive import Graph, Schedule, emit
+from kope.derive.derivation import Derivation, derive, tile_moves
 from kope.derive.moves import MOVES, Move, made_to_fit
 from kope.errors import DeriveError
 from kope.model import Attempt, Candidate, Converged, MoveEvidence, Proposal, State, Task, Verdict
@@ -24,6 +25,7 @@ from kope.target.profile import bottleneck
 DRAFT = "draft"
 ORDER = tuple(move.name for move in MOVES)
 FIELDS = {move.name: move.fields for move in MOVES}
+WHY = {move.name: move.why for move in MOVES}
 Beliefs = dict[str, learned.Belief]
 
 
@@ -51,9 +53,12 @@ class Promise:
 
 
 class SearchProposer:
-    """model.Proposer over the schedule space of the derived kernel."""
+    """model.Proposer over the schedule space of the derived kernel. folder: where captures of PyTorch are kept."""
 
     name = "search"
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
 
     def propose(self, state: State) -> Proposal:
         """Return the first kernel, or the most promising change to the best one so far.
@@ -63,12 +68,12 @@ class SearchProposer:
         """
         drafted = any(attempt.proposal.move == DRAFT for attempt in state.history)
         try:
-            graph = capture_graph(state.task)
-            words = traits(graph, dtypes(state.task))
-            parent, base = standing(state, graph)
+            made = derive(state.task, self.folder)
+            words = made.traits(dtypes(state.task))
+            parent, base = standing(state, made)
             if parent is None and not drafted:
-                return self._draft(state, graph, base, words)
-            promises = self._promises(state, graph, words, parent, base)
+                return self._draft(state, made, base, words)
+            promises = self._promises(state, made, words, parent, base)
             promises.sort(key=lambda made: (made.expected, tie_break(state.seed, made.move)), reverse=True)
             chosen = next((option for promise in promises if (option := promise.keep()) is not None), None)
         except DeriveError as error:
@@ -87,18 +92,21 @@ class SearchProposer:
             words,
         )
 
-    def _draft(self, state: State, graph: Graph, base: Schedule, words: tuple[str, ...]) -> Proposal:
+    def _draft(self, state: State, made: Derivation, base: Schedule, words: tuple[str, ...]) -> Proposal:
         thought = "The kernel derived from the reference: float32 throughout, all cores, one tile at a time."
-        return Proposal(emit(state.task, graph, base), DRAFT, thought, None, base.to_plan(), (), words)
+        return Proposal(made.source(base), DRAFT, thought, None, base.to_plan(), (), words)
 
     def _promises(
-        self, state: State, graph: Graph, words: tuple[str, ...], parent: Attempt | None, base: Schedule
+        self, state: State, made: Derivation, words: tuple[str, ...], parent: Attempt | None, base: Schedule
     ) -> list[Promise]:
         situation = learned.Situation(state.task.name, words, bound_by(parent), base.to_plan())
         observed = [*own_evidence(state, words), *foreign_evidence(state)]
         beliefs = learned.beliefs(ORDER, FIELDS, observed, situation)
         tried = {attempt.candidate.id for attempt in state.history if attempt.candidate is not None}
-        tried.add(Candidate.of(emit(state.task, graph, base)).id)
+        tried.add(Candidate.of(made.source(base)).id)
+        graph = made.graph
+        if graph is None:
+            return nest_promises(made, base, beliefs, tried)
         singles = [
             Promise(
                 move.name,
@@ -108,6 +116,19 @@ class SearchProposer:
             for move in MOVES
         ]
         return singles + transfers(state, graph, words, base, beliefs, tried)
+
+
+def nest_promises(made: Derivation, base: Schedule, beliefs: Beliefs, tried: set[str]) -> list[Promise]:
+    """Moves on a kernel of loop nests: its tile."""
+
+    def keep(move: str, schedule: Schedule) -> Option | None:
+        source = made.source(schedule)
+        if Candidate.of(source).id in tried:
+            return None
+        return Option(move, schedule, source, *told(move, WHY[move], beliefs[move]))
+
+    steps = tile_moves(base)
+    return [Promise(move, beliefs[move].expected_gain, partial(keep, move, steps[move])) for move in steps]
 
 
 def transfers(
@@ -142,9 +163,9 @@ def compound(task: Task, graph: Graph, base: Schedule, made: Transfer, tried: se
     return Option(PREFIX + made.path.task_name, schedule, source, explain(made), made.used)
 
 
-def standing(state: State, graph: Graph) -> tuple[Attempt | None, Schedule]:
+def standing(state: State, made: Derivation) -> tuple[Attempt | None, Schedule]:
     """The attempt to go on from and its schedule: the incumbent if it is ours, else our best, else the first kernel."""
-    first = first_schedule(state.task, graph)
+    first = made.first()
     ours = [attempt for attempt in (state.incumbent, *state.history) if attempt is not None and attempt.proposal.plan]
     right = [attempt for attempt in ours if attempt.outcome.verdict is Verdict.VERIFIED]
     if not right:
@@ -167,10 +188,15 @@ def single(
     source = emit(task, graph, schedule)
     if Candidate.of(source).id in tried:
         return None
-    told = learned.sentence(belief)
-    thought = f"{move.name}: {move.why}." + (f" It {told}." if told else "")
+    return Option(move.name, schedule, source, *told(move.name, move.why, belief))
+
+
+def told(move: str, why: str, belief: learned.Belief) -> tuple[str, tuple[str, ...]]:
+    """What an option says: why one would try it, what was learned, and the experiences that decided."""
+    sentence = learned.sentence(belief)
+    thought = f"{move}: {why}." + (f" It {sentence}." if sentence else "")
     used = tuple(item.experience_id for item in belief.deciding() if item.experience_id and learned.gain(item) > 0.0)
-    return Option(move.name, schedule, source, thought, used)
+    return thought, used
 
 
 def own_evidence(state: State, words: tuple[str, ...]) -> list[MoveEvidence]:
