@@ -20,7 +20,7 @@ ROUNDS = 6
 REQUESTS_A_TURN = 4
 RESULT_LIMIT = 6_000
 """Characters of one result."""
-_REQUEST = re.compile(r"^\W{0,4}(?P<kind>RECALL|SHOW|DOCS)\W{0,3}:\s*(?P<words>\S.*?)\s*$", re.MULTILINE)
+_REQUEST = re.compile(r"^\W{0,4}(?P<kind>RECALL|SHOW|DOCS)\W{0,3}:[\s*]*(?P<words>\S.*?)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
