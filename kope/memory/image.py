@@ -93,6 +93,10 @@ _VECTORS = {
 }
 
 
+_COMPARED = 800
+"""Rows compared in full: of 100 nearest of 100,000 the signs bring all but a few among these."""
+
+
 class Image:
     """The graph in memory. by_id holds nodes in the order they first came; parents and children are lineage alone.
 
@@ -197,13 +201,18 @@ class Image:
 
 
 class Vectors:
-    """All vectors of one table that one embedder made, as one matrix of unit rows that grows by doubling."""
+    """All vectors of one table that one embedder made, as unit rows in float16, and the signs of each row as bits.
+
+    The bits of a vector say in 1/32 of the bytes roughly what it is near; what is nearest by them is compared in full.
+    Both grow by doubling.
+    """
 
     def __init__(self, database: Database, table: str) -> None:
         self._database = database
         self._sql = _VECTORS[table]
         self._last_seq = -1
-        self._matrix: NDArray[np.float32] | None = None
+        self._rows: NDArray[np.float16] | None = None
+        self._signs: NDArray[np.uint64] | None = None
         self._embedder = ""
         self.node_ids: list[str] = []
         self.foreign = 0
@@ -214,29 +223,42 @@ class Vectors:
     ) -> list[tuple[str, float]]:
         """Return (node id, cosine) of the `count` nearest, best first. allowed: node ids to choose from, None for all.
 
-        For edges the node id is where the edge leads.
+        For edges the node id is where the edge leads. Of many rows those are compared whose signs differ least; those
+        that are nearest in truth are hardly ever missing.
         """
         import numpy as np
 
         self._catch_up(embedder, len(vector))
-        if self._matrix is None or not self.node_ids:
+        if self._rows is None or self._signs is None or not self.node_ids:
             return []
-        scores = self._matrix[: len(self.node_ids)] @ vector
+        places = self._likely(vector, allowed, max(_COMPARED, 4 * count))
+        scores = self._rows[places].astype(np.float32) @ vector
+        # Equal scores in the order of arrival, so that the answer does not depend on how the partition fell.
+        best = np.lexsort((places, -scores))[:count]
+        return [(self.node_ids[places[at]], float(scores[at])) for at in best]
+
+    def _likely(self, vector: NDArray[np.float32], allowed: Iterable[str] | None, most: int) -> NDArray[np.intp]:
+        """Return the rows worth comparing: all when there are few, else those whose signs differ least."""
+        import numpy as np
+
+        assert self._signs is not None
+        total = len(self.node_ids)
         if allowed is not None:
             wanted = allowed if isinstance(allowed, set | frozenset | dict) else set(allowed)
-            mask = np.fromiter((node in wanted for node in self.node_ids), bool, len(self.node_ids))
-            scores = np.where(mask, scores, -np.inf)
-        count = min(count, len(scores))
-        top = np.argpartition(scores, len(scores) - count)[len(scores) - count :]
-        # Equal scores in the order of arrival, so that the answer does not depend on how the partition fell.
-        ordered = top[np.lexsort((top, -scores[top]))]
-        return [(self.node_ids[place], float(scores[place])) for place in ordered if np.isfinite(scores[place])]
+            kept = np.fromiter((node in wanted for node in self.node_ids), bool, total).nonzero()[0]
+        else:
+            kept = np.arange(total)
+        if len(kept) <= most:
+            return kept
+        signs = self._signs[:total] if allowed is None else self._signs[kept]
+        differing = _bits_set(signs ^ _signs_of(vector[None, :])).sum(axis=1, dtype=np.uint16)
+        return np.sort(kept[np.argpartition(differing, most)[:most]])
 
     def _catch_up(self, embedder: str, dim: int) -> None:
         import numpy as np
 
         if embedder != self._embedder:
-            self._embedder, self._last_seq, self._matrix = embedder, -1, None
+            self._embedder, self._last_seq, self._rows, self._signs = embedder, -1, None, None
             self.node_ids, self.foreign = [], 0
         fresh: list[bytes] = []
         for seq, data, made_by, node_id in self._database.rows(self._sql, (self._last_seq,)):
@@ -248,13 +270,43 @@ class Vectors:
                 self.foreign += 1
         if not fresh:
             return
-        rows = np.frombuffer(b"".join(fresh), "<f2").reshape(-1, dim)
-        used = len(self.node_ids) - len(fresh)
-        if self._matrix is None or len(self._matrix) < len(self.node_ids):
-            grown = np.empty((max(256, len(self.node_ids), 2 * used), dim), np.float32)
-            if self._matrix is not None:
-                grown[:used] = self._matrix[:used]
-            self._matrix = grown
-        self._matrix[used : len(self.node_ids)] = rows
+        rows = np.frombuffer(b"".join(fresh), "<f2").reshape(-1, dim).astype(np.float16)
         # Imported bytes may hold anything: a NaN would win every comparison.
-        np.nan_to_num(self._matrix[used : len(self.node_ids)], copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+        np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+        used = len(self.node_ids) - len(fresh)
+        self._rows = _grown(self._rows, used, rows)
+        self._signs = _grown(self._signs, used, _signs_of(rows))
+
+
+def _grown(held: NDArray[Any] | None, used: int, fresh: NDArray[Any]) -> NDArray[Any]:
+    """Return the array with rows put after the first `used`, in a larger one when they do not fit."""
+    import numpy as np
+
+    needed = used + len(fresh)
+    if held is None or len(held) < needed:
+        # Exactly as many at first: a database that is only read, once, is not held twice over.
+        grown = np.empty((needed if held is None else max(256, needed, 2 * used), fresh.shape[1]), fresh.dtype)
+        if held is not None:
+            grown[:used] = held[:used]
+        held = grown
+    held[used:needed] = fresh
+    return held
+
+
+def _signs_of(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return which components are positive as bits, in whole words of 64."""
+    import numpy as np
+
+    bits = np.packbits(rows > 0, axis=1)
+    spare = -bits.shape[1] % 8
+    return np.pad(bits, ((0, 0), (0, spare))).view(np.uint64) if spare else bits.view(np.uint64)
+
+
+def _bits_set(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Return how many bits of each word are set. NumPy has it from 2.0 on."""
+    import numpy as np
+
+    if hasattr(np, "bitwise_count"):
+        return np.asarray(np.bitwise_count(words), np.uint8)
+    octets = words.view(np.uint8).reshape(*words.shape, 8)
+    return np.asarray(np.unpackbits(octets, axis=-1).sum(axis=-1), np.uint8)

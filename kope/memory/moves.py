@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from kope.memory.image import Group, Image, Node, is_trusted
@@ -105,11 +106,21 @@ def nearness(group: Group, tags: Mapping[str, Sequence[str]], query: RecallQuery
         return 3.0
     if query.task_name and task_name == query.task_name:
         return 2.0
-    return max(likeness(query.traits, json.loads(traits)), likeness(query.tags, tags.get(digest, ())))
+    return max(likeness(query.traits, _listed(traits)), likeness(query.tags, tags.get(digest, ())))
+
+
+@lru_cache(maxsize=4096)
+def _listed(traits: str) -> tuple[str, ...]:
+    return tuple(json.loads(traits))
 
 
 def likeness(left: Sequence[str], right: Sequence[str]) -> float:
     """Return shared structure words over all structure words, dtypes left aside; 0 when there are none."""
-    a = {word for word in left if not word.startswith("dtype:")}
-    b = {word for word in right if not word.startswith("dtype:")}
-    return len(a & b) / len(a | b) if a and b else 0.0
+    a, b = _structure(tuple(left)), _structure(tuple(right))
+    shared = len(a & b)
+    return shared / (len(a) + len(b) - shared) if shared else 0.0
+
+
+@lru_cache(maxsize=4096)
+def _structure(words: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(word for word in words if not word.startswith("dtype:"))

@@ -10,6 +10,7 @@ import heapq
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kope.memory.image import Group, Image, Node
@@ -193,6 +194,7 @@ def _by_words(
         return [], ()
 
 
-def words_in(connection: sqlite3.Connection, node: Node, terms: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the words that an experience holds."""
-    return tuple(term for term in terms if connection.execute(_HAS_WORD, (f'"{term}"', node.seq)).fetchone())
+def words_in(connection: sqlite3.Connection, node: Node, terms: Iterable[str], most: int) -> tuple[str, ...]:
+    """Return those of the words that an experience holds, at most as many as asked for."""
+    held = (term for term in terms if connection.execute(_HAS_WORD, (f'"{term}"', node.seq)).fetchone())
+    return tuple(islice(held, most))

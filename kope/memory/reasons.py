@@ -12,7 +12,7 @@ from kope.memory.query import RecallQuery
 from kope.memory.value import Worth
 from kope.model import Verdict
 
-_WORDS_SHOWN = 4
+WORDS_SHOWN = 4
 _CLOSE = 0.3
 """Cosine from which texts are called alike. Unrelated sentences lie around zero."""
 
@@ -47,9 +47,9 @@ def reason_for(
     """
     parts = [_structure(node, tags, query)]
     if found.task_words:
-        parts.append("its task says " + ", ".join(found.task_words[:_WORDS_SHOWN]))
+        parts.append("its task says " + ", ".join(found.task_words[:WORDS_SHOWN]))
     if found.words:
-        parts.append("says " + ", ".join(found.words[:_WORDS_SHOWN]))
+        parts.append("says " + ", ".join(found.words[:WORDS_SHOWN]))
     parts.extend(
         f"{what} {found.cosines[way]:.2f}"
         for way, what in (("meaning", "alike in meaning"), ("move", "move alike"))
@@ -72,8 +72,8 @@ def _structure(node: Node, tags: Sequence[str], query: RecallQuery) -> str:
     shared = sorted((word for word in words if not word.startswith("dtype:")), key=lambda word: (":" in word, word))
     if not shared:
         return ""
-    more = f" and {len(shared) - _WORDS_SHOWN} more" if len(shared) > _WORDS_SHOWN else ""
-    return "also " + ", ".join(shared[:_WORDS_SHOWN]) + more
+    more = f" and {len(shared) - WORDS_SHOWN} more" if len(shared) > WORDS_SHOWN else ""
+    return "also " + ", ".join(shared[:WORDS_SHOWN]) + more
 
 
 def _digest_worth(node: Node, hardware: str) -> str:

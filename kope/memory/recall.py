@@ -17,7 +17,7 @@ from kope.memory.neighbours import best_below
 from kope.memory.outcome import is_failure
 from kope.memory.query import RecallQuery
 from kope.memory.ranking import RANK_OFFSET, WEIGHTS, Ranked, rank, words_in
-from kope.memory.reasons import reason_for
+from kope.memory.reasons import WORDS_SHOWN, reason_for
 from kope.memory.scope import View
 from kope.memory.value import Worth
 from kope.memory.words import terms_of
@@ -79,7 +79,7 @@ def _reason(
 ) -> str:
     found = ranked.found[node.id]
     if "words" in found.ranks or "code" in found.ranks:
-        found.words = words_in(connection, node, ranked.terms)
+        found.words = words_in(connection, node, ranked.terms, WORDS_SHOWN)
     if "structure" in found.ranks and not (query.task_name or query.tags or query.traits):
         says = image.says.get(node.task_digest or "", frozenset())
         found.task_words = tuple(word for word in terms_of(query.text) if word in says)
