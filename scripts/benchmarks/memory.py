@@ -118,13 +118,22 @@ def run_arm(
 
 
 def run_task(
-    store: Store, task: Task, arm: str, seed: int, attempts: int, settings: config.Settings, judge: OutcomeCache
+    store: Store,
+    task: Task,
+    arm: str,
+    seed: int,
+    attempts: int,
+    settings: config.Settings,
+    judge: OutcomeCache,
+    *,
+    mode: str | None = None,
+    memory_of: type[SessionMemory] = SessionMemory,
 ) -> tuple[tuple[Attempt, ...], Stop]:
-    """Run one session on one task and return its attempts."""
-    plan = wiring.Plan(memory=arm, seed=seed)
+    """Run one session on one task and return its attempts. mode: of memory, where the arm has another name."""
+    plan = wiring.Plan(memory=mode or arm, seed=seed)
     key = settings_key([task], judge.fingerprint, **plan.key())
     session = store.begin_session(key, resume=False, session_id=f"{arm}-{seed}-{task.name}")
-    memory = SessionMemory(store, session, judge.fingerprint, wiring.scope(plan, session.id, settings))
+    memory = memory_of(store, session, judge.fingerprint, wiring.scope(plan, session.id, settings))
     parts = Parts(memory, SearchProposer(), judge, judge.fingerprint, settings.cache / "work", seed)
     with Silent() as watcher:
         (result,) = optimize([task], parts, Limits(iterations=attempts), watcher)
