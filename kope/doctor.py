@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-import shutil
 import sqlite3
 import sys
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from kope import __version__, config, resources, sandbox
 from kope.config import Settings
 from kope.errors import KopeError, ToolMissing
 from kope.memory.embedding import INSTALL, find_embedder
+from kope.target.ascend import AscendTarget, health
 from kope.target.twin import compiler as compilers
 
 CORE = ("typer", "sqlite-utils", "jinja2", "numpy", "scipy", "ml_dtypes", "tokenizers", "rich")
@@ -31,7 +31,8 @@ EXTRAS = {
     "test": ("the tests", ("pytest", "hypothesis", "jsonschema")),
 }
 """Extra -> what for, and the modules that show it is there."""
-ASCEND_TOOLS = {"bisheng": "compiler", "msprof": "profiler", "npu-smi": "driver"}
+NEEDED_ON_ASCEND = ("toolkit", "compiler", "profiler", "chip")
+"""Without a card the simulator is the profiler, so the driver is not among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,13 @@ class Examination:
 
     @property
     def usable(self) -> bool:
-        """Whether kernels can be optimized here: core packages, a compiler, a sandbox."""
-        needed = [*self.versions, *self.compilers[:1], *self.sandbox[:1]]
-        return all(finding.ok for finding in needed)
+        """Whether kernels can be optimized here: core packages, a sandbox, and what the target in use needs."""
+        on_ascend = any((one.name, one.value) == ("target", "ascend") for one in self.settings)
+        needed = [*self.versions, *self.sandbox[:1]]
+        if not on_ascend:
+            return all(finding.ok for finding in (*needed, *self.compilers[:1]))
+        found = {finding.name: finding.ok for finding in self.ascend}
+        return all(finding.ok for finding in needed) and all(found.get(name) for name in NEEDED_ON_ASCEND)
 
     def document(self) -> dict[str, Any]:
         """Return it as schema/doctor.json describes it."""
@@ -86,7 +91,7 @@ def examine(settings: Settings) -> Examination:
         sandbox=_sandbox(),
         embedder=_embedder(),
         extras=tuple(_extra(name) for name in EXTRAS),
-        ascend=tuple(_tool(name, use) for name, use in ASCEND_TOOLS.items()),
+        ascend=_ascend(settings),
         notes=tuple(_notes(settings)),
     )
 
@@ -164,15 +169,10 @@ def _pip(extra: str) -> str:
     return f"{sys.executable} -m pip install -c {checkout}/constraints.txt -e '{checkout}[{extra}]'"
 
 
-def _tool(name: str, use: str) -> Finding:
-    place = shutil.which(name)
-    if place:
-        return Finding(name, True, place)
-    return Finding(name, False, f"not found ({use})", "install CANN and source its set_env.sh")
+def _ascend(settings: Settings) -> tuple[Finding, ...]:
+    return tuple(Finding(*fact) for fact in health.facts(AscendTarget.of(settings)))
 
 
 def _notes(settings: Settings) -> Iterable[str]:
     for variable, near in config.unknown_variables().items():
         yield f"{variable} is no setting; did you mean {near}?"
-    if settings.target == "ascend":
-        yield "target ascend is not supported by this version; use --target twin"

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from kope.asking import Outside
 from kope.config import Settings
 from kope.context import Assembled, Briefing, Budget, Policy, Sources, assemble, check_own, counter_for
-from kope.errors import ConfigError
+from kope.errors import ConfigError, KopeError
 from kope.evaluate import CaseLibrary, ReferenceRunner, TaskEvaluator
 from kope.library import Library
 from kope.lookup import SessionLookup
@@ -27,10 +27,9 @@ from kope.model import Candidate, Proposer, State, Target, Task, TimeKind
 from kope.propose.gather import ways_to_ask
 from kope.propose.given import Given
 from kope.propose.search import bound_by
+from kope.selftest import SelfTest
 from kope.session import SessionCalls, SessionMemory, settings_key
-from kope.target.ascend import AscendTarget, vendor
-from kope.target.ascend.profilers import Choice as ProfilerChoice
-from kope.target.ascend.target import Choice
+from kope.target.ascend import AscendTarget
 from kope.target.twin import parameters
 from kope.target.twin.target import TwinTarget
 
@@ -107,21 +106,9 @@ def _settled(plan: Plan, settings: Settings) -> Plan:
 def target(settings: Settings, *, progress: Callable[[str], None] | None = None) -> Target:
     """Return the target of the settings; whether its toolchain is there shows when it is asked for a fingerprint."""
     if settings.target == "ascend":
-        return ascend_target(settings)
+        return AscendTarget.of(settings)
     cache = settings.cache / "twin"
     return TwinTarget(cache, chip=settings.chip, compiler=settings.compiler, jobs=settings.jobs, progress=progress)
-
-
-def ascend_target(settings: Settings) -> AscendTarget:
-    """Return CANN and an NPU as the settings and the environment name them."""
-    choice = Choice(
-        home=settings.ascend_home,
-        profiler=cast(ProfilerChoice, settings.ascend_profiler),
-        chip=settings.chip,
-        without=settings.ascend_without,
-        inherited=settings.inherited(vendor.INHERITED),
-    )
-    return AscendTarget(settings.cache / "ascend", choice)
 
 
 def evaluator(settings: Settings, *, seed: int = 0, progress: Callable[[str], None] | None = None) -> TaskEvaluator:
@@ -130,6 +117,30 @@ def evaluator(settings: Settings, *, seed: int = 0, progress: Callable[[str], No
     jobs = judged_on.jobs if isinstance(judged_on, AscendTarget) else settings.jobs
     limit_s = judged_on.time_limit_s if isinstance(judged_on, AscendTarget) else 10.0
     return TaskEvaluator(judged_on, case_library(settings), jobs=jobs, time_limit_s=limit_s, seed=seed)
+
+
+def self_test(settings: Settings, folder: Path) -> SelfTest:
+    """Return the self-test of the target of the settings; on an NPU it tries every profiler that is installed."""
+    from kope.target.ascend import health
+
+    judged_on = target(settings)
+    if not isinstance(judged_on, AscendTarget):
+        twin = judged_on
+        return SelfTest({judged_on.name: twin}, folder, lambda: twin.fingerprint().toolchain)
+    found = judged_on
+
+    def look() -> str:
+        return f"{found.fingerprint().toolchain}; {found.chip.soc}"
+
+    try:
+        names = health.usable_profilers(found)
+        confirms = health.confirmed_by_steps(found)
+    except KopeError:  # the first step says why
+        return SelfTest({found.name: found}, folder, look, health.CONFIRMS)
+    targets: dict[str, Target] = {name: AscendTarget.of(replace(settings, ascend_profiler=name)) for name in names}
+    return SelfTest(
+        targets, folder, look, confirms, lambda names: AscendTarget.of(replace(settings, ascend_without=names))
+    )
 
 
 def in_turns(judge: TaskEvaluator, folder: Path) -> Compare | None:
@@ -219,7 +230,7 @@ def proposer(
 def briefing(settings: Settings, more: str = "") -> Briefing:
     """Return what a prompt says about the target. more: how to get what is not in the prompt."""
     if settings.target == "ascend":
-        said, facts = ascend_target(settings).briefing()
+        said, facts = AscendTarget.of(settings).briefing()
     else:
         chip = parameters.load(settings.chip)
         said = f"{chip.chip}; times are modelled by the twin (parameter set {chip.label}), not measured"

@@ -23,7 +23,7 @@ LEVELS: list[set[str]] = [
     {"loop"},
     {"session", "library"},
     {"lookup"},
-    {"asking", "report", "doctor"},
+    {"asking", "report", "doctor", "selftest"},
     {"wiring"},
     {"suite"},
     {"mcp"},

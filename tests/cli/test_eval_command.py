@@ -78,7 +78,6 @@ def test_a_source_that_is_no_text_or_not_there_is_one_line(own_folder: Path) -> 
         "Error: binary.asc: not UTF-8 at byte 3; save the source as UTF-8\n"
     )
     assert "absent.asc: No such file or directory" in kope("eval", "./exp", "absent.asc", status=1)
-    assert "not supported" in kope("eval", "./exp", str(KERNEL), "--target", "ascend", status=1)
 
 
 def test_a_cache_that_cannot_be_used_is_one_line(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

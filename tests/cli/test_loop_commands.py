@@ -376,9 +376,11 @@ def test_unknown_ask_is_one_line(place: Path) -> None:
     assert "kope ask" in refused("tell", "double", "answer.asc", "--ask", "ffff")
 
 
-def test_target_ascend_says_what_was_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_target_ascend_says_what_was_not_found(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert "not found on PATH: bisheng, msprof, npu-smi" in refused("optimize", "exp", "--target", "ascend")
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(place / "nothing"))
+    said = refused("optimize", "exp", "--target", "ascend")
+    assert f"ASCEND_HOME_PATH names {place}/nothing, which is no folder; correct it or unset it" in said
 
 
 @pytest.mark.parametrize(

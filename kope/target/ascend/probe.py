@@ -62,8 +62,9 @@ def wrong_elements(case: LaunchCase) -> int:
 class Probe:
     """Callable: whether the built-in kernel works on a card. Compiles it on first use; cache: where it is kept."""
 
-    def __init__(self, cache: Path, toolkit: Toolkit, chip: Chip, host: Host) -> None:
+    def __init__(self, cache: Path, toolkit: Toolkit, chip: Chip, host: Host, *, limit_s: float = LIMIT_S) -> None:
         self._cache = cache
+        self._limit_s = limit_s
         self._toolkit = toolkit
         self._chip = chip
         self._host = host
@@ -82,11 +83,11 @@ class Probe:
                     environment={**self._toolkit.environment, "ASCEND_PROCESS_LOG_PATH": str(where)},
                     readable=self._toolkit.folders,
                     card=card,
-                    wall_s=LIMIT_S,
+                    wall_s=self._limit_s,
                 )
 
             chip = {"vector_core_count": self._chip.vector_cores, "ub_kernel_bytes": self._chip.ub_kernel_bytes}
-            done = session.run(start, [case], "verify", folder, chip, limit_s=LIMIT_S)
+            done = session.run(start, [case], "verify", folder, chip, limit_s=self._limit_s)
             return done.trouble is None and all(run.ok for run in done.runs) and wrong_elements(case) == 0
 
     def _made(self) -> Path:

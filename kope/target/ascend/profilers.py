@@ -94,7 +94,7 @@ class Msprof:
         """Give each kernel to the call it started in. Raises ToolError without a table, or when clocks disagree."""
         tables = op_summary.find_tables(output)
         if not tables:
-            raise ToolError(f"msprof wrote no op_summary table; {_last_words(text)}")
+            raise ToolError(f"msprof wrote no op_summary table; {last_words(text)}")
         spans = sorted((*span, case_id, number) for case_id, of in calls.items() for number, span in enumerate(of))
         found: dict[tuple[str, int], list[Launch]] = {}
         astray = 0
@@ -144,7 +144,7 @@ class Msopprof:
         if tree is None or not any(tree.glob("**/OpBasicInfo*.csv")):
             if any(words in text for words in vendor.NOTHING_RAN):
                 return {case_id: Timing(diagnostics=(no_kernel(case_id, text),))}
-            raise ToolError(f"msopprof wrote no OPPROF tree; {_last_words(text)}")
+            raise ToolError(f"msopprof wrote no OPPROF tree; {last_words(text)}")
         profiles = profile.read_profiles(tree)
         per_call, uneven = deal([(one.op_name, one) for one in profiles], len(of))
         if uneven:
@@ -179,7 +179,7 @@ class Simulator:
         if not traces:
             if any(words in text for words in vendor.NOTHING_RAN):
                 return {case_id: Timing(diagnostics=(no_kernel(case_id, text),))}
-            raise ToolError(f"the simulator wrote no trace.json; {_last_words(text)}")
+            raise ToolError(f"the simulator wrote no trace.json; {last_words(text)}")
         launches = [Launch(span, {profile.DURATION: span}) for span in (trace_span_us(path) for path in traces)]
         return {case_id: timing([launches] if of else [], case_id)}
 
@@ -283,7 +283,8 @@ def trace_span_us(path: Path) -> float:
     return max(start + length for start, length in spans) - min(start for start, _ in spans)
 
 
-def _last_words(text: str) -> str:
+def last_words(text: str) -> str:
+    """Return the line of a program's output that tells most about its failure."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if any(words in line for words in (*vendor.PROFILER_FAILED, "ERROR", "rror:"))]
     return f"it said: {(telling or lines or ['nothing'])[-1][:200]}"

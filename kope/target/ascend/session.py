@@ -36,12 +36,16 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What one process showed: a run per case that ended, the calls of each, and what stopped it, None for nothing."""
+    """What one process showed: a run per case that ended, the calls of each, and what stopped it, None for nothing.
+
+    started: whether the host program said anything at all.
+    """
 
     done: sandbox.Finished
     runs: tuple[CaseRun, ...]
     calls: Mapping[str, tuple[Call, ...]] = field(default_factory=dict)
     trouble: Trouble | None = None
+    started: bool = True
 
 
 Start = Callable[[Sequence[str], Path], sandbox.Finished]
@@ -79,7 +83,9 @@ def _read(done: sandbox.Finished, data: bytes, nonce: str, cases: Sequence[Launc
         fault = _fault(answer, done.output)
         if answer.state != "ended" or fault is not None:
             fault = fault or _fault(answers[-1], done.output) or _died(done, answer, limit_s)
-            return Session(done, tuple(runs), calls, Trouble(number, fault, _findings(answer, case.case_id)))
+            started = any(one.state != "not-run" for one in answers.values())
+            trouble = Trouble(number, fault, _findings(answer, case.case_id))
+            return Session(done, tuple(runs), calls, trouble, started)
         found = _findings(answer, case.case_id)
         runs.append(CaseRun(case.case_id, not any(one.severity == "error" for one in found), found))
         calls[case.case_id] = tuple((int(start), int(end)) for start, end in answer.fields.get("calls", ()))

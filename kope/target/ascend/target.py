@@ -12,19 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self, cast
 
 from kope import process, sandbox
+from kope.config import Settings
 from kope.errors import MachineError, ToolError
 from kope.model import Built, Candidate, CaseRun, Fingerprint, LaunchCase, Ran, RunMode, TimeKind
 from kope.target.ascend import cards as card_tables
 from kope.target.ascend import chip as chips
 from kope.target.ascend import compile as compiling
-from kope.target.ascend import profilers, session, toolkit, vendor
+from kope.target.ascend import probe, profilers, session, toolkit, vendor
 from kope.target.ascend.cards import CardReport
 from kope.target.ascend.chip import Chip
 from kope.target.ascend.host import Host, LocalHost
 from kope.target.ascend.pool import CardPool
-from kope.target.ascend.probe import Probe
 from kope.target.ascend.profilers import Profiler, Timing
 from kope.target.ascend.runner import CardRunner
 from kope.target.ascend.session import Session
@@ -46,6 +47,7 @@ class Choice:
 
     home: of the toolkit, None: find it. profiler: auto, msprof, msopprof or simulator. chip: used where no card says
     what it is. without: protections to leave out. inherited: variables of the environment (vendor.INHERITED).
+    probe_limit_s: what a known good kernel may take on a card before the card counts as hanging.
     """
 
     home: Path | None = None
@@ -53,6 +55,7 @@ class Choice:
     chip: str = "910b2"
     without: tuple[str, ...] = ()
     inherited: Mapping[str, str] | None = None
+    probe_limit_s: float = probe.LIMIT_S
 
 
 class AscendTarget:
@@ -65,6 +68,18 @@ class AscendTarget:
         self._choice = choice or Choice()
         self._inherited = dict(self._choice.inherited or {})
         self.host = host or LocalHost(self._choice.without)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the target as settings and environment describe it."""
+        choice = Choice(
+            home=settings.ascend_home,
+            profiler=cast(profilers.Choice, settings.ascend_profiler),
+            chip=settings.chip,
+            without=settings.ascend_without,
+            inherited=settings.inherited(vendor.INHERITED),
+        )
+        return cls(settings.cache / "ascend", choice)
 
     @cached_property
     def time_kind(self) -> TimeKind:
@@ -108,8 +123,10 @@ class AscendTarget:
 
     @cached_property
     def _runner(self) -> CardRunner:
-        probe = Probe(self._cache / "probe", self.toolkit, self.chip, self.host)
-        return CardRunner(None if self.profiler.simulated else self.pool, probe)
+        known_good = probe.Probe(
+            self._cache / "probe", self.toolkit, self.chip, self.host, limit_s=self._choice.probe_limit_s
+        )
+        return CardRunner(None if self.profiler.simulated else self.pool, known_good)
 
     @cached_property
     def _environment(self) -> dict[str, str]:
@@ -129,6 +146,11 @@ class AscendTarget:
     def fingerprint(self) -> Fingerprint:
         """Return what times and verdicts depend on. Raises ToolMissing when the toolchain is not there."""
         return self._fingerprint
+
+    @property
+    def unconfined(self) -> tuple[str, ...]:
+        """The protections that are left out around programs."""
+        return self._choice.without
 
     @property
     def jobs(self) -> int:
@@ -165,6 +187,10 @@ class AscendTarget:
         return compiling.build(
             candidate.source, workdir, toolkit=self.toolkit, chip=self.chip, on=self.host, simulated=simulated
         )
+
+    def build_library(self, candidate: Candidate, workdir: Path) -> Built:
+        """Compile a candidate into a shared library for a host program of one's own. Raises as `build` does."""
+        return compiling.build_library(candidate.source, workdir, toolkit=self.toolkit, chip=self.chip, on=self.host)
 
     def run(
         self, built: Built, cases: Sequence[LaunchCase], mode: RunMode, workdir: Path, *, time_limit_s: float
@@ -248,6 +274,9 @@ class _Run:
             return self._start(profiler.argv(["./candidate", *arguments], output), where, card, cases, limit_s)
 
         done = session.run(start, cases, "time", folder, self._parameters(profiler.parameters), limit_s=limit_s)
+        if not done.started and not done.done.stopped:
+            words = profilers.last_words(done.done.output)
+            raise ToolError(f"{profiler.name} did not run the program; {words}", done.done.argv)
         if done.calls:
             self.timings.update(profiler.read(output, done.calls, done.done.output))
         return done

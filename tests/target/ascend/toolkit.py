@@ -74,6 +74,12 @@ class StandIn:
         """Let a call of the runtime fail with a code and a text; no call: work again."""
         (self.home / "standin" / "acl.txt").write_text(f"{call} {code} {text}\n" if call else "")
 
+    def obey_nothing(self) -> None:
+        """Let everything work again."""
+        self.orders.clear()
+        for name in ("told.json", "acl.txt"):
+            (self.home / "standin" / name).unlink(missing_ok=True)
+
     @property
     def inherited(self) -> dict[str, str]:
         """The environment of a user who has it installed."""

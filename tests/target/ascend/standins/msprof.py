@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     status, launches = standin.launches(program, output)
     tree = output / f"PROF_000001_{standin.stamp()}000_ABCDEFGHIJKLMNOP"
     (tree / "host").mkdir(parents=True)
-    if not standin.told("msprof").get("no_table") and launches:
+    if not standin.told("msprof").get("no_table"):
         folder = tree / "mindstudio_profiler_output"
         folder.mkdir()
         write(
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
 def write(path: Path, launches: list[dict[str, Any]], blocks: str) -> None:
     """Write a row per kernel, after a row of an engine that is no AI core."""
     lines = [HEADER.format(blocks=blocks)]
-    start = launches[0]["start_us"]
+    start = launches[0]["start_us"] if launches else 0
     lines.append(
         f"0,4294967295,0,2,warmup_random,DSARandomNormal,dynamic,DSA_SQE,{start}.070\t,6341.500,0,0,0,NO,N/A,N/A"
         + ",N/A" * 16
