@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -18,16 +18,21 @@ _SECTIONS = (".debug_line", ".debug_line_str", ".debug_str")
 
 def line_of(executable: Path, address: int, source: str) -> int:
     """Return the line of `source` (a file name) at an address of the unloaded executable, 0 when there is none."""
+    return place_of(executable, address, (source,))[1]
+
+
+def place_of(executable: Path, address: int, sources: Collection[str]) -> tuple[str, int]:
+    """Return which of `sources` (file names) and which of its lines is at an address, ("", 0) when none is."""
     try:
         sections = _sections(executable.read_bytes())
         data = sections.get(".debug_line", b"")
         for unit in _units(data):
-            found = _Program(data, unit, sections).find(address, source)
-            if found:
+            found = _Program(data, unit, sections).find(address, sources)
+            if found[1]:
                 return found
     except (OSError, ValueError, IndexError, KeyError, struct.error, zlib.error):
         pass
-    return 0
+    return "", 0
 
 
 def _sections(data: bytes) -> dict[str, bytes]:
@@ -91,18 +96,18 @@ class _Program:
         self._operands = [self._fixed(1) for _ in range(self._opcode_base - 1)]
         self._files = self._read_files()
 
-    def find(self, address: int, source: str) -> int:
-        """Return the line of `source` whose row covers the address, 0 when this unit does not hold it."""
-        if source not in self._files:
-            return 0
+    def find(self, address: int, sources: Collection[str]) -> tuple[str, int]:
+        """Return file and line of the row that covers the address, ("", 0) when this unit has none of `sources`."""
+        if not set(sources) & set(self._files):
+            return "", 0
         self._at = self._begin
         before: _Row | None = None
         for row in self._rows():
             covered = before and row and before.address <= address < row.address
-            if before and covered and self._files[before.file] == source:
-                return before.line
+            if before and covered and self._files[before.file] in sources:
+                return self._files[before.file], before.line
             before = row
-        return 0
+        return "", 0
 
     def _rows(self) -> Iterator[_Row | None]:
         """Rows of all sequences, None after each."""

@@ -6,8 +6,9 @@ Both are plain text. It starts no program; `runner` does.
 from __future__ import annotations
 
 import json
+import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,24 +144,38 @@ def read_answers(data: bytes, nonce: str, numbers: Iterable[int]) -> dict[int, A
     return answers
 
 
+_ADDRESS = re.compile(r"line @([0-9a-f]+)")
+"""Where an earlier call stands that knows no line."""
+
+
+def _line_at(executable: Path, address: int, sources: Collection[str]) -> str:
+    return f"line {debugline.place_of(executable, address, sources)[1] or '?'}"
+
+
 def diagnostics(
-    answer: Answer, case_id: str, executable: Path | None = None, source: str = SOURCE_NAME
+    answer: Answer, case_id: str, executable: Path | None = None, sources: Collection[str] = (SOURCE_NAME,)
 ) -> tuple[Diagnostic, ...]:
     """Return the harness's findings as diagnostics of one case.
 
-    A fault carries the address of its instruction; its line in `source` is looked up in the executable.
+    A fault carries the address of its instruction, and so do calls that do not know their line; the line in one of
+    `sources` is looked up in the executable.
     """
-    return tuple(_diagnostic(found, case_id, executable, source) for found in answer.fields.get("findings", ()))
+    return tuple(_diagnostic(found, case_id, executable, sources) for found in answer.fields.get("findings", ()))
 
 
-def _diagnostic(found: Mapping[str, Any], case_id: str, executable: Path | None, source: str) -> Diagnostic:
+def _diagnostic(
+    found: Mapping[str, Any], case_id: str, executable: Path | None, sources: Collection[str]
+) -> Diagnostic:
     file, line = Path(str(found.get("file", ""))).name, int(found.get("line", 0))
+    message = str(found["message"])
     if executable and found.get("address"):
-        exact = debugline.line_of(executable, int(found["address"]), source)
-        file, line = (source, exact) if exact else (file, line)
+        exact = debugline.place_of(executable, int(found["address"]), sources)
+        file, line = exact if exact[1] else (file, line)
+    if executable and "line @" in message:
+        message = _ADDRESS.sub(lambda match: _line_at(executable, int(match.group(1), 16), sources), message)
     return Diagnostic(
         kind=str(found["kind"]),
-        message=str(found["message"]),
+        message=message,
         severity=str(found.get("severity", "error")),
         remedy=str(found.get("remedy", "")),
         file=file,

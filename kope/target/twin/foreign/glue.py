@@ -16,6 +16,7 @@ from kope.target.twin.foreign.project import GE_TYPES, Entry, Parameter, Project
 
 _WORKSPACE = re.compile(r"(?i)(.*work_?space.*|usr_?work|ws(p)?|.*_ws)")
 _TILING = re.compile(r"(?i).*tiling.*")
+_TYPE_MACRO = re.compile(r"\b(?:ORIG_)?DTYPE_(\w+)\b")
 _LITERAL = re.compile(r"[A-Za-z_][\w:]*|-?\d[\w.+-]*|true|false")
 
 
@@ -30,8 +31,8 @@ def host_glue(sources: Sequence[Path]) -> str:
 class KernelGlue:
     """One kernel of an operator project, or a kernel that stands alone, with what it is launched with.
 
-    source: the kernel's file as the glue includes it. given: None compiles the kernel with the first types its operator
-    lists. asks_host: tiling comes from the project's own tiling function.
+    source: the kernel's file as the glue includes it. text: it and its own headers. given: None compiles the kernel with
+    the first types its operator lists. asks_host: tiling comes from the project's own tiling function.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class KernelGlue:
         """Return the source to compile. Raises LaunchError when tensors and parameters do not fit."""
         lines = ['#include "kope_foreign/op_kernel.h"']
         lines += [f'#include "{path}"' for path in self._project.tiling_headers]
+        lines += [f"using {name};" for name in dict.fromkeys(self._project.structs) if "::" in name]
         lines.append('#include "kope_foreign/dtypes.h"')
         lines += [f"#define {name} {value}" for name, value in sorted(self._macros().items())]
         struct = tiling_struct(self._project, self._given.tiling_key)
@@ -85,9 +87,10 @@ class KernelGlue:
         for tensor in self._given.tensors:
             types[tensor.name] = tensor.flat[0].dtype
         first = next(iter(types.values()), "float32")
-        for parameter in self._entry.parameters:
-            if parameter.pointer:
-                types.setdefault(parameter.name, first)
+        named = [parameter.name for parameter in self._entry.parameters if parameter.pointer]
+        for name in [*named, *(match.lower() for match in _TYPE_MACRO.findall(self._text))]:
+            if name.upper() not in {known.upper() for known in types}:
+                types[name] = first
         return types
 
     def _template(self) -> str:

@@ -23,6 +23,7 @@ _GLOBAL = re.compile(r"\b__global__\b")
 _SIGNATURE = re.compile(r"[^;{}()]*?(?:\([^()]*\)[^;{}()]*?)?\bvoid\s+([A-Za-z_]\w*)\s*\(")
 _TEMPLATE = re.compile(r"\btemplate\s*<")
 _TILING_CLASS = re.compile(r"\bREGISTER_TILING_DATA_CLASS\s*\(\s*(\w+)\s*,\s*([\w:]+)\s*\)")
+_TILING_STRUCT = re.compile(r"\bBEGIN_TILING_DATA_DEF\s*\(\s*()(\w+)\s*\)")
 _NAMESPACE = re.compile(r"\bnamespace\s+([\w:]+)\s*\{")
 _OP_PARAM = re.compile(r'\b(Input|Output)\s*\(\s*"(\w+)"\s*\)(.*?)(?=;)', re.DOTALL)
 _OP_DTYPES = re.compile(r"\bDataType(?:List)?\s*\(\s*\{(.*?)\}\s*\)", re.DOTALL)
@@ -69,13 +70,15 @@ class OpParam:
 class Project:
     """The operator project a kernel belongs to. root: below it headers are looked for.
 
-    tiling_headers: host headers that declare tiling structs. tiling_classes: operator name -> struct. host_sources: the
-    files of its host half with a tiling function. params: the operator's inputs and outputs in order.
+    tiling_headers: host headers that declare tiling structs. tiling_classes: operator name -> struct. structs: all of
+    them. host_sources: the files of its host half with a tiling function. params: the operator's inputs and outputs in
+    order.
     """
 
     root: Path
     tiling_headers: list[Path] = field(default_factory=list)
     tiling_classes: dict[str, str] = field(default_factory=dict)
+    structs: list[str] = field(default_factory=list)
     host_sources: list[Path] = field(default_factory=list)
     params: list[OpParam] = field(default_factory=list)
 
@@ -185,8 +188,10 @@ def find_project(kernel: Path, root: Path | None = None) -> Project:
         text = read_text(path)
         classes = {match.group(1): _qualified(text, match) for match in _TILING_CLASS.finditer(text)}
         project.tiling_classes.update(classes)
-        if classes and path.suffix in (".h", ".hpp"):
+        structs = [_qualified(text, match) for match in _TILING_STRUCT.finditer(mask(text))]
+        if (classes or structs) and path.suffix in (".h", ".hpp"):
             project.tiling_headers.append(path)
+            project.structs += structs
         if path.suffix in (".cpp", ".cc") and re.search(r"\bSetTiling\s*\(|\bIMPL_OP_OPTILING\b", text):
             project.host_sources.append(path)
         if not project.params:

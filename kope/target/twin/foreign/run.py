@@ -7,6 +7,7 @@ description, or of the project's own tiling function. A KOPE candidate runs with
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -90,6 +91,7 @@ class Foreign:
     defines: tuple[str, ...] = ()
     sanitize: bool = False
     _builder: ForeignBuilder | None = field(default=None, init=False)
+    _own: tuple[str, ...] = field(default=(), init=False)
 
     def check(self, file: Path, given: Description | None = None, workdir: Path | None = None) -> ForeignRun:
         """Compile a source without running it. Raises LaunchError when the file holds nothing to compile."""
@@ -139,6 +141,7 @@ class Foreign:
         order = self._program(file, text) if kind == "program" else self._kernel(file, text, found, given)
         if self._builder is None:
             self._builder = ForeignBuilder(self.target.builder, self.target.build_cache)
+        self._own = order.own
         return kind, names, self._builder.build(order, work)
 
     def _program(self, file: Path, text: str) -> Order:
@@ -153,19 +156,23 @@ class Foreign:
         )
         asks_host = given is not None and given.tiling is None and bool(project.host_sources)
         body, entry = _renamed(text, entry)
-        glue = KernelGlue(entry, project, "kernel_source.cpp", text, given, asks_host=asks_host)
+        sources = [file, *project.tiling_headers]
+        folders = (file.resolve().parent, *self.folders)
+        headers = "".join(
+            include_files.read_text(path)
+            for path in self._order(file, (), [file], folders, project.root).includes.files
+        )
+        glue = KernelGlue(entry, project, "kernel_source.cpp", text + headers, given, asks_host=asks_host)
         others = [other for other in found if other.name != entry.name and not other.template and given is None]
         uses = [f"[[maybe_unused]] static const auto kope_use_{other.name} = &{other.name};" for other in others]
         units = [Unit("kernel.cpp", "\n".join([glue.text(), *uses]) + "\n")]
-        sources = [file, *project.tiling_headers]
         if asks_host:
             units.append(Unit("host.cpp", host_glue(project.host_sources)))
             sources += project.host_sources
-        folders = (file.resolve().parent, *self.folders)
         order = self._order(file, tuple(units), sources, folders, project.root)
         copy = f'#line 1 "{file.resolve()}"\n{rewrite_launches(body)}'
         order.includes.texts["kernel_source.cpp"] = copy
-        return order
+        return replace(order, defines=("KOPE_TWIN_EXACT", *order.defines))
 
     def _order(
         self,
@@ -218,8 +225,8 @@ class Foreign:
             words=self._words(checks),
         )
         report = reports.cases[0]
-        source = SOURCE_NAME if kind == "candidate" else file.name
-        found = [*built.diagnostics, *launch.diagnostics(report.answer, "", built.executable, source)]
+        sources = (SOURCE_NAME,) if kind == "candidate" else self._own
+        found = [*built.diagnostics, *launch.diagnostics(report.answer, "", built.executable, sources)]
         found += [report.death] if report.death else []
         done = report.answer.state == "ended" and report.answer.fields.get("return_code") == 0
         return ForeignRun(
@@ -269,7 +276,7 @@ class Foreign:
         finally:
             os.close(handle)
         answer = launch.read_answers(data, nonce, [0])[0]
-        found = [*built.diagnostics, *launch.diagnostics(answer, "", built.executable, file.name)]
+        found = [*built.diagnostics, *launch.diagnostics(answer, "", built.executable, self._own)]
         if answer.state != "ended":
             found.append(_died(done, time_limit_s, self.target.limits.memory_bytes, answer.state == "begun"))
         return ForeignRun(
@@ -306,6 +313,7 @@ def _renamed(text: str, entry: Entry) -> tuple[str, Entry]:
         return text, entry
     symbol = f"kope_kernel_{entry.name}"
     body = text[: entry.name_offset] + symbol + text[entry.name_offset + len(entry.name) :]
+    body = re.sub(rf"(?<![\w:]){entry.name}(?=\s*<<<)", symbol, body)
     return body, replace(entry, symbol=symbol)
 
 

@@ -35,9 +35,9 @@ void report(Block& block, const Instruction& instruction, const Range& range, co
             "hand the tensor over through a queue (EnQue/DeQue, FreeTensor/AllocTensor), or SetFlag<HardEvent::%s_%s> after the first and WaitFlag before the second",
             pipe_words[conflict.pipe], pipe_words[instruction.pipe]);
     }
-    describe(found, remedy, "%s %s %s at UB byte %u while %s (line %d) may still be %s it: nothing orders %s before %s (%s, block %u)",
+    describe(found, remedy, "%s %s %s at UB byte %u while %s (%s) may still be %s it: nothing orders %s before %s (%s, block %u)",
         instruction.name, writes ? "writes" : "reads", range.operand, std::max(conflict.cell * kCell, range.address),
-        before != nullptr ? before->name : "an earlier instruction", before != nullptr ? before->site.line : 0,
+        before != nullptr ? before->name : "an earlier instruction", before != nullptr ? line_of(before->site).c_str() : "line 0",
         conflict.earlier_wrote ? "writing" : "reading", pipe_words[conflict.pipe], pipe_words[instruction.pipe], hazard, block.index);
 }
 
@@ -245,8 +245,8 @@ void require_data(Block& block, const Instruction& instruction, const Range& ran
         }
         if (maker != nullptr) {
             describe(found, "fill the operands of that instruction first (DataCopy, Duplicate), or work on fewer elements",
-                "%s takes %s at UB byte %u, which %s (line %d) computed from UB that nothing has filled (block %u)", instruction.name, range.operand,
-                empty * kCell, maker->name, maker->site.line, block.index);
+                "%s takes %s at UB byte %u, which %s (%s) computed from UB that nothing has filled (block %u)", instruction.name, range.operand,
+                empty * kCell, maker->name, line_of(maker->site).c_str(), block.index);
         } else {
             describe(found, "fill the tensor first (DataCopy, Duplicate), or work on fewer elements",
                 "%s takes %s at UB byte %u, which nothing has filled (block %u)", instruction.name, range.operand, empty * kCell, block.index);

@@ -42,30 +42,12 @@ bool on_stack_guard(const siginfo_t* info, int signal)
 uint64_t instruction_address(const void* context)
 {
 #if defined(__x86_64__)
-    const uint64_t address = static_cast<uint64_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+    return executable_offset(static_cast<uint64_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]));
 #elif defined(__aarch64__)
-    const uint64_t address = static_cast<const ucontext_t*>(context)->uc_mcontext.pc;
+    return executable_offset(static_cast<const ucontext_t*>(context)->uc_mcontext.pc);
 #else
-    const uint64_t address = 0;
+    return 0;
 #endif
-    struct Search {
-        uint64_t address;
-        uint64_t found;
-    } search = {address, 0};
-    dl_iterate_phdr(
-        [](dl_phdr_info* loaded, size_t, void* data) {
-            Search& wanted = *static_cast<Search*>(data);
-            for (int k = 0; k < loaded->dlpi_phnum; ++k) {
-                const auto& part = loaded->dlpi_phdr[k];
-                const uint64_t offset = wanted.address - loaded->dlpi_addr;
-                if (part.p_type == PT_LOAD && offset >= part.p_vaddr && offset < part.p_vaddr + part.p_memsz) {
-                    wanted.found = offset;
-                }
-            }
-            return 1; // the executable itself comes first, and nothing else is of interest
-        },
-        &search);
-    return search.found;
 }
 
 void on_signal(int signal, siginfo_t* info, void* context)
@@ -96,6 +78,28 @@ void on_signal(int signal, siginfo_t* info, void* context)
 }
 
 } // namespace
+
+uint64_t executable_offset(uint64_t address)
+{
+    struct Search {
+        uint64_t address;
+        uint64_t found;
+    } search = {address, 0};
+    dl_iterate_phdr(
+        [](dl_phdr_info* loaded, size_t, void* data) {
+            Search& wanted = *static_cast<Search*>(data);
+            for (int k = 0; k < loaded->dlpi_phnum; ++k) {
+                const auto& part = loaded->dlpi_phdr[k];
+                const uint64_t offset = wanted.address - loaded->dlpi_addr;
+                if (part.p_type == PT_LOAD && offset >= part.p_vaddr && offset < part.p_vaddr + part.p_memsz) {
+                    wanted.found = offset;
+                }
+            }
+            return 1; // the executable itself comes first, and nothing else is of interest
+        },
+        &search);
+    return search.found;
+}
 
 void end_process()
 {

@@ -25,9 +25,9 @@ void report_overwrite(const DeviceBuffer& buffer, const GmAccess& earlier, uint3
         return;
     }
     describe(found, same ? "harmless as long as both blocks compute the same values" : kMeet,
-        "%s of block %u writes bytes %llu to %llu of %s, which block %u writes as well (%s, line %d)%s", instruction.name, block,
+        "%s of block %u writes bytes %llu to %llu of %s, which block %u writes as well (%s, %s)%s", instruction.name, block,
         static_cast<unsigned long long>(begin), static_cast<unsigned long long>(end), buffer.name.c_str(), earlier.block, earlier.name,
-        earlier.site.line, same ? ", with the same values" : ": nothing orders the two");
+        line_of(earlier.site).c_str(), same ? ", with the same values" : ": nothing orders the two");
 }
 
 void report_crossing(const DeviceBuffer& buffer, const GmAccess& read, const GmAccess& write)

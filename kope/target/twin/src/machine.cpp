@@ -50,10 +50,22 @@ const char* event_name(uint8_t event) { return events[event].name == nullptr ? "
 size_t size_of(Dtype dtype) { return dtypes[static_cast<size_t>(dtype)].bytes; }
 const char* name_of(Dtype dtype) { return dtypes[static_cast<size_t>(dtype)].name; }
 
+std::string line_of(Site site)
+{
+    char text[32];
+    if (site.caller != nullptr) {
+        std::snprintf(text, sizeof(text), "line @%llx", static_cast<unsigned long long>(executable_offset(reinterpret_cast<uint64_t>(site.caller)) - 1));
+    } else {
+        std::snprintf(text, sizeof(text), "line %d", site.line);
+    }
+    return text;
+}
+
 control::Finding* note(const char* kind, Site site, control::Severity severity)
 {
+    const uint64_t address = site.caller == nullptr ? 0 : executable_offset(reinterpret_cast<uint64_t>(site.caller)) - 1;
     for (control::Finding& known : machine.result.findings) {
-        if (known.line == site.line && known.kind == kind && known.file == site.file) {
+        if (known.line == site.line && known.kind == kind && known.file == site.file && known.address == address) {
             known.count += 1;
             return nullptr;
         }
@@ -66,6 +78,7 @@ control::Finding* note(const char* kind, Site site, control::Severity severity)
     finding.severity = severity;
     finding.file = site.file;
     finding.line = site.line;
+    finding.address = address;
     finding.block = current != nullptr ? current->index : 0;
     machine.result.findings.push_back(finding);
     return &machine.result.findings.back();

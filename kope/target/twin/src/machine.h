@@ -185,6 +185,11 @@ void yield_at_sync();
 [[noreturn]] void end_process(); // after a fault: hands the case to the fault handler and exits
 void check_watchdog();
 
+// Address in the executable file, 0 when it lies elsewhere.
+uint64_t executable_offset(uint64_t address);
+// Where an earlier call stands, for messages: "line 12", or "line @<address>" for the reader of messages to look up.
+std::string line_of(Site site);
+
 // shared by the API's implementation files
 extern const char* const position_names[];
 extern const char* const pipe_names[];

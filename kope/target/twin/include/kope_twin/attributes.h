@@ -39,6 +39,16 @@
 // Straight-line accessors that cost what the surrounding code costs.
 #define KOPE_TWIN_INLINE inline __attribute__((always_inline))
 
+// Kernels that hand API functions over as template arguments need the documented signature to the letter. Then where a call
+// stands is told by the address it returns to, not by an argument that the caller does not see.
+#ifdef KOPE_TWIN_EXACT
+#define KOPE_TWIN_SITE_PARAMETER
+#define KOPE_TWIN_SITE (::kope_twin::Site{"", 0, __builtin_return_address(0)})
+#else
+#define KOPE_TWIN_SITE_PARAMETER , Site site = Site::here()
+#define KOPE_TWIN_SITE site
+#endif
+
 #define GM_ADDR uint8_t*
 #define ASCEND_IS_AIV (true)
 #define ASCEND_IS_AIC (false)

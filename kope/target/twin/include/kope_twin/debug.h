@@ -92,7 +92,7 @@ KOPE_TWIN_API inline void Trap(Site site = Site::here()) { kope_twin::api::devic
 #define ascendc_assert(...) KOPE_TWIN_ASSERT(__VA_ARGS__)
 #define ASCENDC_ASSERT(CONDITION, ...) KOPE_TWIN_ASSERT(CONDITION)
 #ifndef ASSERT
-#define ASSERT(...) KOPE_TWIN_ASSERT(__VA_ARGS__)
+#define ASSERT(...) KOPE_TWIN_ASSERT(__VA_ARGS__);
 #endif
 #define ASSERT_MSG(CONDITION, ...) KOPE_TWIN_ASSERT(CONDITION)
 #define ASCENDC_REPORT_NOT_SUPPORT(...)

@@ -57,9 +57,7 @@ public:
     KOPE_TWIN_INLINE static int32_t GetBitSize(int32_t bytes) { return bytes * 8; }
 };
 
-template <typename T> KOPE_TWIN_INLINE constexpr T AlignUp(T value, T unit) { return unit == 0 ? value : (value + unit - 1) / unit * unit; }
-template <typename T, typename U> KOPE_TWIN_INLINE constexpr auto CeilDivision(T value, U unit) { return unit == 0 ? 0 : (value + unit - 1) / unit; }
-template <typename T, typename U> KOPE_TWIN_INLINE constexpr auto DivCeil(T value, U unit) { return (value + unit - 1) / unit; }
+KOPE_TWIN_INLINE int32_t CeilDivision(int32_t value, int32_t unit) { return unit == 0 ? 0 : (value + unit - 1) / unit; }
 // How many bits of a value are `bit`, and where the first one is.
 template <int bit> KOPE_TWIN_INLINE int64_t ScalarGetCountOfValue(uint64_t value)
 {

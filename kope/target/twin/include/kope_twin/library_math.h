@@ -26,6 +26,14 @@ KOPE_TWIN_INLINE LibraryCall library_call(const char* name, LibraryOp op, const 
     return call;
 }
 
+template <typename T>
+KOPE_TWIN_INLINE void run_library(const char* name, LibraryOp op, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src,
+    const AscendC::LocalTensor<uint8_t>* work, uint32_t count, Site site)
+{
+    const AscendC::LocalTensor<T>* none = nullptr;
+    api::library(library_call(name, op, dst, &src, none, work, count, site));
+}
+
 template <typename T> KOPE_TWIN_INLINE double as_double(T value)
 {
     if constexpr (std::is_integral_v<T>) {
@@ -45,30 +53,31 @@ namespace AscendC {
 // Every form of a function of one source.
 #define KOPE_TWIN_LIBRARY_ONE_AS(NAME, OP)                                                                                                 \
     template <typename T, bool isReuseSource = false>                                                                                      \
-    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,             \
-        const uint32_t calCount, Site site = Site::here())                                                                                 \
+    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src,                                                          \
+        const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount KOPE_TWIN_SITE_PARAMETER)                                     \
     {                                                                                                                                      \
         KOPE_TWIN_LIBRARY_FLOATS(T, #NAME);                                                                                                \
-        const LocalTensor<T>* none = nullptr;                                                                                              \
-        kope_twin::api::library(kope_twin::library_call(#NAME, kope_twin::LibraryOp::OP, dst, &src, none, &sharedTmpBuffer, calCount, site)); \
+        kope_twin::run_library(#NAME, kope_twin::LibraryOp::OP, dst, src, &sharedTmpBuffer, calCount, KOPE_TWIN_SITE);                     \
     }                                                                                                                                      \
     template <typename T, bool isReuseSource = false>                                                                                      \
-    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>& sharedTmpBuffer,             \
-        Site site = Site::here())                                                                                                          \
-    {                                                                                                                                      \
-        NAME<T, isReuseSource>(dst, src, sharedTmpBuffer, src.GetSize(), site);                                                            \
-    }                                                                                                                                      \
-    template <typename T, bool isReuseSource = false>                                                                                      \
-    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t calCount, Site site = Site::here())       \
+    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src,                                                          \
+        const LocalTensor<uint8_t>& sharedTmpBuffer KOPE_TWIN_SITE_PARAMETER)                                                              \
     {                                                                                                                                      \
         KOPE_TWIN_LIBRARY_FLOATS(T, #NAME);                                                                                                \
-        const LocalTensor<T>* none = nullptr;                                                                                              \
-        kope_twin::api::library(kope_twin::library_call(#NAME, kope_twin::LibraryOp::OP, dst, &src, none, nullptr, calCount, site));       \
+        kope_twin::run_library(#NAME, kope_twin::LibraryOp::OP, dst, src, &sharedTmpBuffer, src.GetSize(), KOPE_TWIN_SITE);                \
     }                                                                                                                                      \
     template <typename T, bool isReuseSource = false>                                                                                      \
-    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, Site site = Site::here())                                \
+    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src,                                                          \
+        const uint32_t calCount KOPE_TWIN_SITE_PARAMETER)                                                                                  \
     {                                                                                                                                      \
-        NAME<T, isReuseSource>(dst, src, src.GetSize(), site);                                                                             \
+        KOPE_TWIN_LIBRARY_FLOATS(T, #NAME);                                                                                                \
+        kope_twin::run_library(#NAME, kope_twin::LibraryOp::OP, dst, src, nullptr, calCount, KOPE_TWIN_SITE);                              \
+    }                                                                                                                                      \
+    template <typename T, bool isReuseSource = false>                                                                                      \
+    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src KOPE_TWIN_SITE_PARAMETER)                                 \
+    {                                                                                                                                      \
+        KOPE_TWIN_LIBRARY_FLOATS(T, #NAME);                                                                                                \
+        kope_twin::run_library(#NAME, kope_twin::LibraryOp::OP, dst, src, nullptr, src.GetSize(), KOPE_TWIN_SITE);                         \
     }
 #define KOPE_TWIN_LIBRARY_ONE(NAME) KOPE_TWIN_LIBRARY_ONE_AS(NAME, NAME)
 

@@ -80,6 +80,7 @@ struct Scalar {
 struct Site {
     const char* file;
     int line;
+    const void* caller = nullptr; // instead of file and line: the address the call returns to
 
     static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
 };

@@ -49,76 +49,74 @@ namespace AscendC {
 // per repeat. REQUIRE is the dtypes of the 910B, with the words a user gets for any other.
 #define KOPE_TWIN_UNARY(NAME, REQUIRE)                                                                                                     \
     template <typename T>                                                                                                                  \
-    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count, Site site = Site::here())          \
+    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count KOPE_TWIN_SITE_PARAMETER)          \
     {                                                                                                                                      \
         REQUIRE(T, #NAME);                                                                                                                 \
-        kope_twin::run_unary(#NAME, kope_twin::Op::NAME, dst, src, kope_twin::first_elements(count), site);                                \
+        kope_twin::run_unary(#NAME, kope_twin::Op::NAME, dst, src, kope_twin::first_elements(count), KOPE_TWIN_SITE);                                \
     }                                                                                                                                      \
     template <typename T, bool isSetMask = true>                                                                                           \
     KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask[], const uint8_t repeatTime,               \
-        const UnaryRepeatParams& repeatParams, Site site = Site::here())                                                                   \
+        const UnaryRepeatParams& repeatParams KOPE_TWIN_SITE_PARAMETER)                                                                   \
     {                                                                                                                                      \
         REQUIRE(T, #NAME);                                                                                                                 \
         kope_twin::Form form = kope_twin::masked_bits(mask, isSetMask, repeatTime, sizeof(T));                                             \
-        kope_twin::run_unary(#NAME, kope_twin::Op::NAME, dst, src, kope_twin::with(form, repeatParams), site);                             \
+        kope_twin::run_unary(#NAME, kope_twin::Op::NAME, dst, src, kope_twin::with(form, repeatParams), KOPE_TWIN_SITE);                             \
     }                                                                                                                                      \
     template <typename T, bool isSetMask = true>                                                                                           \
     KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, const uint8_t repeatTime,                 \
-        const UnaryRepeatParams& repeatParams, Site site = Site::here())                                                                   \
+        const UnaryRepeatParams& repeatParams KOPE_TWIN_SITE_PARAMETER)                                                                   \
     {                                                                                                                                      \
         REQUIRE(T, #NAME);                                                                                                                 \
         kope_twin::Form form = kope_twin::masked(mask, isSetMask, repeatTime);                                                             \
-        kope_twin::run_unary(#NAME, kope_twin::Op::NAME, dst, src, kope_twin::with(form, repeatParams), site);                             \
+        kope_twin::run_unary(#NAME, kope_twin::Op::NAME, dst, src, kope_twin::with(form, repeatParams), KOPE_TWIN_SITE);                             \
     }
 
 #define KOPE_TWIN_SCALAR(NAME, REQUIRE)                                                                                                    \
     template <typename T, bool isSetMask = true>                                                                                           \
-    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, const int32_t& count,              \
-        Site site = Site::here())                                                                                                          \
+    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, const int32_t& count KOPE_TWIN_SITE_PARAMETER)                                                                                                          \
     {                                                                                                                                      \
         REQUIRE(T, #NAME);                                                                                                                 \
-        kope_twin::run_scalar(#NAME, kope_twin::Op::NAME, dst, src, scalarValue, kope_twin::first_elements(count, isSetMask), site);       \
+        kope_twin::run_scalar(#NAME, kope_twin::Op::NAME, dst, src, scalarValue, kope_twin::first_elements(count, isSetMask), KOPE_TWIN_SITE);       \
     }                                                                                                                                      \
     template <typename T, bool isSetMask = true>                                                                                           \
     KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, uint64_t mask[],                   \
-        const uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Site site = Site::here())                                         \
+        const uint8_t repeatTime, const UnaryRepeatParams& repeatParams KOPE_TWIN_SITE_PARAMETER)                                         \
     {                                                                                                                                      \
         REQUIRE(T, #NAME);                                                                                                                 \
         kope_twin::Form form = kope_twin::masked_bits(mask, isSetMask, repeatTime, sizeof(T));                                             \
-        kope_twin::run_scalar(#NAME, kope_twin::Op::NAME, dst, src, scalarValue, kope_twin::with(form, repeatParams), site);               \
+        kope_twin::run_scalar(#NAME, kope_twin::Op::NAME, dst, src, scalarValue, kope_twin::with(form, repeatParams), KOPE_TWIN_SITE);               \
     }                                                                                                                                      \
     template <typename T, bool isSetMask = true>                                                                                           \
     KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, uint64_t mask,                     \
-        const uint8_t repeatTime, const UnaryRepeatParams& repeatParams, Site site = Site::here())                                         \
+        const uint8_t repeatTime, const UnaryRepeatParams& repeatParams KOPE_TWIN_SITE_PARAMETER)                                         \
     {                                                                                                                                      \
         REQUIRE(T, #NAME);                                                                                                                 \
         kope_twin::Form form = kope_twin::masked(mask, isSetMask, repeatTime);                                                             \
-        kope_twin::run_scalar(#NAME, kope_twin::Op::NAME, dst, src, scalarValue, kope_twin::with(form, repeatParams), site);               \
+        kope_twin::run_scalar(#NAME, kope_twin::Op::NAME, dst, src, scalarValue, kope_twin::with(form, repeatParams), KOPE_TWIN_SITE);               \
     }
 
 #define KOPE_TWIN_BINARY_AS(NAME, OP, REQUIRE)                                                                                                  \
     template <typename T>                                                                                                                  \
-    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count,       \
-        Site site = Site::here())                                                                                                          \
+    KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count KOPE_TWIN_SITE_PARAMETER)                                                                                                          \
     {                                                                                                                                      \
         REQUIRE(T, #NAME);                                                                                                                 \
-        kope_twin::run_binary(#NAME, kope_twin::Op::OP, dst, src0, src1, kope_twin::first_elements(count), site);                        \
+        kope_twin::run_binary(#NAME, kope_twin::Op::OP, dst, src0, src1, kope_twin::first_elements(count), KOPE_TWIN_SITE);                        \
     }                                                                                                                                      \
     template <typename T, bool isSetMask = true>                                                                                           \
     KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask[],            \
-        const uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Site site = Site::here())                                        \
+        const uint8_t repeatTime, const BinaryRepeatParams& repeatParams KOPE_TWIN_SITE_PARAMETER)                                        \
     {                                                                                                                                      \
         REQUIRE(T, #NAME);                                                                                                                 \
         kope_twin::Form form = kope_twin::masked_bits(mask, isSetMask, repeatTime, sizeof(T));                                             \
-        kope_twin::run_binary(#NAME, kope_twin::Op::OP, dst, src0, src1, kope_twin::with(form, repeatParams), site);                     \
+        kope_twin::run_binary(#NAME, kope_twin::Op::OP, dst, src0, src1, kope_twin::with(form, repeatParams), KOPE_TWIN_SITE);                     \
     }                                                                                                                                      \
     template <typename T, bool isSetMask = true>                                                                                           \
     KOPE_TWIN_API void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask,              \
-        const uint8_t repeatTime, const BinaryRepeatParams& repeatParams, Site site = Site::here())                                        \
+        const uint8_t repeatTime, const BinaryRepeatParams& repeatParams KOPE_TWIN_SITE_PARAMETER)                                        \
     {                                                                                                                                      \
         REQUIRE(T, #NAME);                                                                                                                 \
         kope_twin::Form form = kope_twin::masked(mask, isSetMask, repeatTime);                                                             \
-        kope_twin::run_binary(#NAME, kope_twin::Op::OP, dst, src0, src1, kope_twin::with(form, repeatParams), site);                     \
+        kope_twin::run_binary(#NAME, kope_twin::Op::OP, dst, src0, src1, kope_twin::with(form, repeatParams), KOPE_TWIN_SITE);                     \
     }
 #define KOPE_TWIN_BINARY(NAME, REQUIRE) KOPE_TWIN_BINARY_AS(NAME, NAME, REQUIRE)
 

@@ -3,6 +3,10 @@
 #ifndef KOPE_FOREIGN_OP_KERNEL_H
 #define KOPE_FOREIGN_OP_KERNEL_H
 
+#include <cmath>
+#include <tuple>
+#include <type_traits>
+
 #include "kernel_operator.h"
 #include "kope_candidate.h"
 #include "kope_foreign/bridge.h"

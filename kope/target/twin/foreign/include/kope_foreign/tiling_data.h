@@ -35,7 +35,7 @@ template <typename Self> struct TilingAccess {
     const TYPE* get_##NAME() const { return NAME; }                                                                                        \
     TYPE* get_##NAME() { return NAME; }
 #define TILING_DATA_FIELD_DEF_STRUCT(TYPE, NAME) TYPE NAME{};
-#define END_TILING_DATA_DEF }
+#define END_TILING_DATA_DEF };
 #define REGISTER_TILING_DATA_CLASS(OP, NAME) struct KopeRegistered##OP##NAME {};
 
 #endif
