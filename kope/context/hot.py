@@ -63,7 +63,8 @@ def tolerance_text(task: Task) -> str:
     """Return on one line the tolerance of every dtype that an output has in some case."""
     dtypes = {_output_dtype(task, case, output.dtype) for case in task.cases for output in task.outputs}
     known = [(dtype, task.tolerance[dtype]) for dtype in sorted(dtypes) if dtype in task.tolerance]
-    return "; ".join(f"{dtype}: rtol {tolerance.rtol:g}, atol {tolerance.atol:g}" for dtype, tolerance in known)
+    grows = "; atol grows with the square root of the number of terms" if task.reduction is not None else ""
+    return "; ".join(f"{dtype}: rtol {tolerance.rtol:g}, atol {tolerance.atol:g}" for dtype, tolerance in known) + grows
 
 
 def _output_dtype(task: Task, case: Case, declared: str) -> str:

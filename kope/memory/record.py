@@ -231,6 +231,8 @@ def task_row(task: Task, origin_id: str, created_at: str) -> tuple[str, ...]:
         "symbol": task.symbol,
         "framework": task.framework,
         "tolerance": {dtype: [rule.rtol, rule.atol] for dtype, rule in task.tolerance.items()},
+        "reduction": task.reduction,
+        "fixed_shapes": task.fixed_shapes,
         "cases": [
             {
                 "id": case.id,

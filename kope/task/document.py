@@ -39,6 +39,9 @@ def task_document(task: Task) -> dict[str, Any]:
         "attrs": dict(task.attrs),
         "framework": task.framework,
         "tolerance": {dtype: {"rtol": rule.rtol, "atol": rule.atol} for dtype, rule in task.tolerance.items()},
+        "reduction": {task.reduction[0]: list(task.reduction[1])} if task.reduction is not None else None,
+        "native": task.native,
+        "fixed_shapes": task.fixed_shapes,
         "cases": [
             {"case": case.id, "inputs": [_input(given) for given in case.inputs], "attrs": dict(case.attrs)}
             for case in task.cases

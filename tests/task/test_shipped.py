@@ -14,7 +14,7 @@ from kope.evaluate import CaseLibrary, ReferenceRunner
 from kope.evaluate.check import check_task
 from kope.evaluate.compare import compare_output
 from kope.evaluate.dtypes import file_dtype, want_dtype
-from kope.evaluate.null_candidates import passing_null_candidates
+from kope.evaluate.null_candidates import passing_null_candidates, strictly
 from kope.evaluate.plan import by_size
 from kope.model import Task
 from kope.task import list_folders, load_task, shipped_folder
@@ -148,7 +148,7 @@ def test_the_expected_dtype_is_the_inputs_unless_declared(task: Task, library: C
 
 def test_small_cases_refuse_null_candidates(task: Task, library: CaseLibrary, tmp_path: Path) -> None:
     for prepared in library.prepare(task, by_size(task.cases)[:9]):
-        assert passing_null_candidates(prepared, task.tolerance, tmp_path) == (), prepared.case.id
+        assert passing_null_candidates(prepared, strictly(task), tmp_path) == (), prepared.case.id
 
 
 def test_correctly_rounded_results_pass_every_small_case(task: Task, library: CaseLibrary, tmp_path: Path) -> None:
