@@ -99,7 +99,7 @@ def run(
 
 
 def _tasks(settings: Settings, words: list[str]) -> list[Task]:
-    """Return the tasks meant: of suites, of list files, or single ones; a suite that cannot be read whole is refused."""
+    """Return the tasks meant: of suites, list files, or single ones; a suite that cannot be read whole is refused."""
     from kope.suite.run import listed_tasks
     from kope.task.imported import read_suite, suite_in
 
@@ -149,6 +149,41 @@ def _print_run(folder: RunFolder) -> None:
     ]
     print_table(str(folder.path), ("task", "level", "cases passed", "attempts", "ended by"), rows)
     say(f"Next: kope suite compare {shlex.quote(str(folder.path))}")
+
+
+@group.command("export", epilog="Example: kope suite export runs/first -o submission")
+def export(
+    run: Annotated[Path, typer.Argument(help="The folder of a suite run.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to; it must be new or empty.")],
+    form: Annotated[str, typer.Option("--format", help="What to write: cann-bench.")] = "cann-bench",
+    json: options.JsonOption = False,
+) -> None:
+    """Write the best kernels of a run as a submission, with a CPU build that runs on the twin.
+
+    An operator whose output shapes no simple rule gives is left out and named.
+    """
+    from kope import config, wiring
+    from kope.suite.record import RunFolder
+    from kope.suite.run import tasks_of
+    from kope.suite.submission import export as write
+    from kope.target.twin import parameters
+
+    if form != "cann-bench":
+        raise typer.BadParameter(f"--format {form!r} is not known; cann-bench is")
+    settings = config.load()
+    folder = RunFolder.open(run)
+    facts = parameters.load(settings.chip).values
+    written = write(folder, tasks_of(folder), output, wiring.case_library(settings), facts)
+    if json:
+        operators = {
+            one.symbol: {"passed": one.passed, "official": one.official, "cases": one.cases}
+            for one in written.operators
+        }
+        print_json({"folder": str(output), "operators": operators, "refused": dict(written.refused)})
+        return
+    for name, why in written.refused.items():
+        say(f"left out: {name}: {why}", to_stderr=True)
+    say(f"{output}: {len(written.operators)} operators; next: bash {shlex.quote(str(output / 'build.sh'))} --cpu")
 
 
 @group.command("compare", epilog="Example: kope suite compare runs/first agent=results.csv --published -o report.md")

@@ -76,6 +76,7 @@ class RunInfo:
     """What a run was asked for. system: its name in comparisons. declared: task -> its cases, the full denominator.
 
     facts: everything that must be equal for the run to be taken up again: plan, limits, hardware, KOPE's version.
+    places: task -> the folder it was read from, "" where it has none.
     """
 
     id: str
@@ -86,6 +87,7 @@ class RunInfo:
     hardware: str
     facts: Mapping[str, Any]
     declared: Mapping[str, Sequence[str]]
+    places: Mapping[str, str] = field(default_factory=dict)
     started_at: str = ""
     format: int = FORMAT
 

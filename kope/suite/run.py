@@ -23,6 +23,7 @@ from kope.loop import Limits
 from kope.model import Task
 from kope.suite.record import RUN_FILE, RunFolder, RunInfo, TaskRecord
 from kope.suite.work import Work
+from kope.task import find_task
 
 Tell = Callable[["Progress"], None]
 _FACTS_OF_LIMITS = ("iterations", "patience", "tokens", "time_s")
@@ -77,6 +78,7 @@ def open_run(
             hardware=facts["hardware"],
             facts=facts,
             declared={task.name: [case.id for case in task.cases] for task in tasks},
+            places={task.name: str(task.folder or "") for task in tasks},
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         ),
     )
@@ -160,6 +162,19 @@ def clear_problems(run: RunFolder) -> list[str]:
         (run.path / "tasks" / f"{name}.json").unlink()
         del run.records[name]
     return names
+
+
+def tasks_of(run: RunFolder) -> list[Task]:
+    """Return the tasks of a run, read from their folders again. Raises ConfigError when one has changed since."""
+    tasks = []
+    for name, cases in run.info.declared.items():
+        task = find_task(run.info.places.get(name) or name, [])
+        if [case.id for case in task.cases] != list(cases):
+            task = with_cases(task, [case for case in task.cases if case.id in cases])
+        if task.digest != run.info.facts["tasks"][name]:
+            raise ConfigError(f"{task.folder}: {name} has changed since the run; restore it, or run the suite anew")
+        tasks.append(task)
+    return tasks
 
 
 def listed_tasks(lines: Iterator[str]) -> list[str]:

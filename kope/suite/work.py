@@ -49,7 +49,8 @@ class Work:
         """
         started = time.monotonic()
         try:
-            with wiring.open_session([task], self.plan, self.settings, token_limit=self.limits.tokens) as opened:
+            allowed = wiring.Allowed(self.limits.tokens, time_s=self.limits.time_s)
+            with wiring.open_session([task], self.plan, self.settings, allowed=allowed) as opened:
                 (result,) = optimize([task], opened.parts, self.limits, _Watcher(stop))
                 best = chosen(result.standing.incumbent, result.standing.history)
                 outcome, nulls = None, {}

@@ -136,6 +136,7 @@ def _recipe(proto: Fields, unit: str, signature: Signature, rows: Mapping[str, M
         "same_precision": f"{symbol}_bench" if f"{symbol}_bench" in signature.functions else symbol,
         "get_input": "get_input" in signature.functions,
         "get_output": "get_output" in signature.functions,
+        "defaults": dict(signature.defaults),
         "proto_inputs": names,
         "proto_outputs": [str(entry.get("name", "")) for entry in outputs],
         "skipped": [k for k, entry in enumerate(outputs) if not entry.get("compare", True)],
