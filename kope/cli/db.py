@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from kope.cli import graph, options
+from kope.cli import graph, options, share
 from kope.cli.output import print_json, print_rich, print_table, say
 
 group = typer.Typer(help="The experience database: what it holds, whether it is whole.", no_args_is_help=True)
@@ -13,6 +13,7 @@ group = typer.Typer(help="The experience database: what it holds, whether it is 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     graph.register(group)
+    share.register(group)
     app.add_typer(group, name="db")
 
 

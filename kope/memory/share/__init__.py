@@ -1,0 +1,26 @@
+"""Experience between databases: what travels, how it leaves a file, how it is taken in, and whom it is believed from.
+
+How one database is kept is the package above's business.
+"""
+
+from __future__ import annotations
+
+from kope.memory.share.files import export_file, import_file, merge_files, trust_origin
+from kope.memory.share.leave import Choice, Form, Left
+from kope.memory.share.redact import Redactor, names_here
+from kope.memory.share.take import Taken
+from kope.memory.share.trust import Source
+
+__all__ = [
+    "Choice",
+    "Form",
+    "Left",
+    "Redactor",
+    "Source",
+    "Taken",
+    "export_file",
+    "import_file",
+    "merge_files",
+    "names_here",
+    "trust_origin",
+]

@@ -1,0 +1,109 @@
+"""What export, import, merge and trust came to, as documents (schema/db_export.json and its kin) and as lines.
+
+What is taken and why not is memory's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from kope.memory.share import Left, Source, Taken
+
+_SHOWN = 10
+
+
+def export_document(left: Left, place: Path | None) -> dict[str, Any]:
+    """Return what left as a JSON-able value; of what was taken out only what may be shown."""
+    return {
+        "file": None if place is None else str(place),
+        "attempts": left.attempts,
+        "content_hash": left.content_hash,
+        "size_bytes": left.size_bytes,
+        "rows": left.rows,
+        "removed": [asdict(removal) for removal in left.removals],
+    }
+
+
+def export_lines(left: Left, place: Path | None) -> list[str]:
+    """Return what left in sentences; with no place, what would."""
+    what = f"{left.attempts} attempts"
+    what = f"{place}: {what}, {size(left.size_bytes)}" if place else f"{what} would leave"
+    lines = [f"{what}, content {left.content_hash[:12]}"]
+    counts: dict[str, int] = {}
+    for removal in left.removals:
+        counts[removal.kind] = counts.get(removal.kind, 0) + 1
+    if counts:
+        lines.append(
+            ("taken out: " if place else "would be taken out: ")
+            + ", ".join(f"{count} of kind {kind}" for kind, count in counts.items())
+        )
+    return lines
+
+
+def import_document(taken: Taken) -> dict[str, Any]:
+    """Return what came of taking a file in as a JSON-able value."""
+    return {
+        "file": taken.name,
+        "origin": taken.origin,
+        "attempts": taken.attempts,
+        "new": taken.new,
+        "known": taken.known,
+        "completed": taken.completed,
+        "forgotten": taken.forgotten,
+        "distrusted": taken.distrusted,
+        "without_vector": taken.without_vector,
+        "conflicts": taken.conflicts,
+        "refused": taken.refused,
+        "reasons": [{"row": row, "why": why} for row, why in taken.reasons],
+        "notes": taken.notes,
+    }
+
+
+def import_lines(taken: Taken) -> list[str]:
+    """Return what came of taking a file in, in sentences."""
+    parts = [f"{taken.new} new", f"{taken.known} known already"]
+    for count, what in (
+        (taken.completed, "completed by a fuller copy"),
+        (taken.forgotten, "left out: forgotten here"),
+        (taken.distrusted, "left out: their origin is distrusted"),
+        (len(taken.conflicts), "disagreed on"),
+        (taken.refused, "rows refused"),
+    ):
+        if count:
+            parts.append(f"{count} {what}")
+    lines = [f"{taken.name}: {taken.attempts} attempts: {', '.join(parts)}", *taken.notes]
+    lines += [f"refused: {row}: {why}" for row, why in taken.reasons[:_SHOWN]]
+    if taken.refused > _SHOWN:
+        lines.append(f"refused: {taken.refused - _SHOWN} more, see --json")
+    if taken.conflicts:
+        shown = ", ".join(name[:24] for name in taken.conflicts[:_SHOWN])
+        lines.append(f"files disagree on {shown}; all versions are kept, none is believed (see kope db info --json)")
+    return lines
+
+
+def merge_document(place: Path, taken: Sequence[Taken], content_hash: str) -> dict[str, Any]:
+    """Return what came of a merge as a JSON-able value."""
+    return {
+        "file": str(place),
+        "content_hash": content_hash,
+        "sources": [import_document(each) for each in taken],
+    }
+
+
+def trust_document(source: Source) -> dict[str, Any]:
+    """Return an origin as a JSON-able value."""
+    return asdict(source)
+
+
+def source_line(source: Source) -> str:
+    """Return an origin in a sentence."""
+    label = f" ({source.label})" if source.label else ""
+    return f"{source.id[:8]}{label}: {source.trust}, {source.attempts} attempts, {source.verified} verified there"
+
+
+def size(size_bytes: int) -> str:
+    """Return a size in words."""
+    return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.0f} kB"
