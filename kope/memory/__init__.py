@@ -9,13 +9,14 @@ from kope.memory.check import Problem
 from kope.memory.forget import Forgotten, Selection
 from kope.memory.info import Info
 from kope.memory.query import Filters, MemoryMode, RecallQuery, Scope
-from kope.memory.record import Prompt
+from kope.memory.record import REWIND, Prompt
 from kope.memory.sessions import Ask, Session
 from kope.memory.show import Surroundings
 from kope.memory.stats import Stats
 from kope.memory.store import Store
 
 __all__ = [
+    "REWIND",
     "Ask",
     "Filters",
     "Forgotten",

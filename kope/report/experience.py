@@ -73,7 +73,8 @@ def recall_table(recall: Recall) -> Table:
         table.add_column(heading, overflow="fold")
     for item in recall.items:
         node = item.experience
-        table.add_row(node.id[:8], node.task_name, node.move, outcome_phrase(node), item.reason)
+        outcome = node.text.partition("\n")[2] if node.kind == "digest" else outcome_phrase(node)
+        table.add_row(node.id[:8], node.task_name or "several", node.move, outcome, item.reason)
     return table
 
 
