@@ -22,7 +22,7 @@ from kope.evaluate import CaseLibrary, ReferenceRunner, TaskEvaluator
 from kope.library import Library
 from kope.lookup import SessionLookup
 from kope.loop import Compare, Parts
-from kope.memory import MemoryMode, Scope, Session, Store
+from kope.memory import REWIND, MemoryMode, Scope, Session, Store
 from kope.model import Candidate, Proposer, State, Target, Task, TimeKind
 from kope.propose.gather import ways_to_ask
 from kope.propose.given import Given
@@ -340,6 +340,22 @@ def open_session(
         store.close()
         raise
     return Opened(store, session, memory, parts, library)
+
+
+def open_rewinding(task: Task, candidate: Candidate, settings: Settings, judge: TaskEvaluator) -> Opened:
+    """Open the database and begin a session that takes optimizations back from a kernel; it is told of nothing."""
+    fingerprint = judge.fingerprint()
+    store = open_writable(settings)
+    try:
+        info = {"tasks": [task.name], "proposer": REWIND, "kernel": candidate.id, "hardware": fingerprint.hardware}
+        key = settings_key([task], fingerprint, proposer=REWIND, kernel=candidate.id)
+        session = store.begin_session(key, info)
+        memory = SessionMemory(store, session, fingerprint, Scope(MemoryMode.ON, session.id))
+    except BaseException:
+        store.close()
+        raise
+    parts = Parts(memory, Outside(), judge, fingerprint, work_folder(settings))
+    return Opened(store, session, memory, parts, Library(store))
 
 
 def open_view(plan: Plan, settings: Settings) -> Opened:
