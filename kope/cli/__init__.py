@@ -32,6 +32,7 @@ _NOUNS = (
     "suite",
     "twin",
     "db",
+    "learn",
     "report",
     "doctor",
 )
