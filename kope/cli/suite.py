@@ -151,6 +151,94 @@ def _print_run(folder: RunFolder) -> None:
     say(f"Next: kope suite compare {shlex.quote(str(folder.path))}")
 
 
+@group.command(
+    "ablate",
+    epilog="Example: kope suite ablate tasks.txt --out ablation --arms graph,placebo --iterations 6 --seeds 0,1",
+)
+def ablate(
+    tasks: Annotated[
+        list[str],
+        typer.Argument(metavar="DIR|LIST|TASK...", help="A suite's folder, a file with one task a line, or tasks."),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for all arms; what is there is taken up again.")],
+    arms: Annotated[
+        str, typer.Option(help="What to leave out in turn: graph, placebo, hardware, context; with commas.")
+    ] = "graph,placebo",
+    seeds: Annotated[str, typer.Option(help="Seeds to repeat every arm with; with commas.")] = "0",
+    target: options.TargetOption = None,
+    chip: options.ChipOption = None,
+    compiler: options.CompilerOption = None,
+    proposer: Annotated[str, typer.Option(help="What writes candidates: search, llm or command.")] = "search",
+    model: Annotated[str | None, typer.Option(help="Model of the proposer llm or command.")] = None,
+    command: Annotated[str | None, typer.Option(help="Program of the proposer command, as one command line.")] = None,
+    iterations: Annotated[int, typer.Option("--iterations", "-n", min=1, help="Attempts per task at most.")] = 12,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Tokens per task at most.")] = None,
+    jobs: options.JobsOption = None,
+    largest: Annotated[
+        float | None, typer.Option(min=0.001, help="Leave out cases with more than this many MiB of inputs.")
+    ] = None,
+    start: Annotated[Path | None, typer.Option(help="A database that every arm begins with a copy of.")] = None,
+    other_hardware: Annotated[
+        Path | None, typer.Option(help="The database of other hardware that the arm hardware may recall from.")
+    ] = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Run a suite several times, each time without one thing, and set the arms side by side.
+
+    Every arm has a database of its own, so that none learns from another. An arm that needs what is not there is
+    refused before anything runs. Interrupted or killed, the same command goes on.
+    """
+    from kope import config
+    from kope.loop import Limits
+    from kope.suite.ablate import arms_asked_for, run_arms
+    from kope.suite.compare import compare as side_by_side
+    from kope.suite.report import HEADINGS, markdown, rows
+    from kope.suite.results import read_systems
+    from kope.suite.run import in_order, restricted
+    from kope.wiring import Plan
+
+    settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs})
+    plan, limits = Plan(proposer, model, command), Limits(iterations, None, tokens, None)
+    chosen = arms_asked_for(_words(arms), plan, other_hardware)
+    kept, _ = restricted(in_order(_tasks(settings, tasks)), None if largest is None else round(largest * 2**20))
+    folders = run_arms(chosen, _seeds(seeds), out, kept, plan, limits, settings, start, _say_progress)
+    if folders is None:
+        say(
+            f"Interrupted. Every finished task is kept. To go on: {shlex.join(['kope', *sys.argv[1:]])}", to_stderr=True
+        )
+        raise typer.Exit(INTERRUPTED)
+    document = side_by_side([system for folder in folders for system in read_systems(folder)]).document()
+    (out / "report.md").write_text(markdown(document, "Ablation"), encoding="utf-8")
+    if json:
+        print_json({"arms": {arm.name: arm.what for arm in chosen}, "comparison": document})
+        return
+    print_table(f"{document['cases']} cases, {document['operators']} operators", HEADINGS, rows(document))
+    _say_ratios(document)
+    say("; ".join(f"{arm.name}: {arm.what}" for arm in chosen))
+    say(f"report: {out / 'report.md'}")
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _seeds(text: str) -> list[int]:
+    words = _words(text)
+    if not words or not all(word.isdigit() for word in words):
+        raise typer.BadParameter(f"--seeds {text!r}: write whole numbers with commas, for example 0,1,2")
+    return [int(word) for word in dict.fromkeys(words)]
+
+
+def _say_ratios(document: dict[str, Any]) -> None:
+    """Say how times of the same cases compare, or why they are not compared."""
+    both = document["intersection"]
+    if both["reason"]:
+        say(f"no times side by side: {both['reason']}")
+    for one in both["ratios"]:
+        interval = f"[{one['low']:.3g}, {one['high']:.3g}], set {both['hash']}"
+        say(f"{one['system']}: {one['value']:.3g} times as fast as {one['against']} on {one['count']} cases {interval}")
+
+
 @group.command("export", epilog="Example: kope suite export runs/first -o submission")
 def export(
     run: Annotated[Path, typer.Argument(help="The folder of a suite run.")],
@@ -223,10 +311,4 @@ def compare(
         print_json(document)
     else:
         print_table(f"{document['cases']} cases, {document['operators']} operators", HEADINGS, rows(document))
-        if document["intersection"]["reason"]:
-            say(f"no times side by side: {document['intersection']['reason']}")
-        for one in document["intersection"]["ratios"]:
-            say(
-                f"{one['system']}: {one['value']:.3g} times as fast as {one['against']} on {one['count']} cases"
-                f" [{one['low']:.3g}, {one['high']:.3g}], set {document['intersection']['hash']}"
-            )
+        _say_ratios(document)
