@@ -25,6 +25,9 @@ def evaluate(
     compiler: CompilerOption = None,
     jobs: JobsOption = None,
     seed: Annotated[int, typer.Option(help="0 draws the task's own input values, another number fresh ones.")] = 0,
+    every: Annotated[
+        bool, typer.Option("--every", help="Judge all cases, also after one that failed; slower for a wrong kernel.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Judge a candidate on every case of a task: compile, run, compare, time. Exits with 1 unless it is verified."""
@@ -38,7 +41,11 @@ def evaluate(
     with progress() as tell:
         judge = wiring.evaluator(settings, seed=seed, progress=tell)
         tell(f"judging {file} on the {len(found.cases)} cases of {found.name}")
-        outcome = judge.evaluate(found, candidate, settings.cache / "work", promote=lambda times_us: True)
+        folder = settings.cache / "work"
+        if every:
+            outcome = judge.judge_all(found, candidate, folder)
+        else:
+            outcome = judge.evaluate(found, candidate, folder, promote=lambda times_us: True)
     fingerprint = judge.fingerprint()
     if json:
         print_json(verdict.verdict_document(found, candidate, fingerprint, outcome))

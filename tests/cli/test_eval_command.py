@@ -49,7 +49,8 @@ def test_a_right_kernel_ends_with_status_0() -> None:
     parsed = json.loads(kope("eval", "./exp", "-", "--json", stdin=KERNEL.read_text()))
     jsonschema.validate(parsed, json.loads((resources.folder("schema") / "eval.json").read_text()))
     assert (parsed["verdict"], parsed["cases_passed"], parsed["case_count"]) == ("verified", 2, 2)
-    assert {step["step"] for step in parsed["steps"]} >= {"compile", "small cases", "time"}
+    assert {step["step"] for step in parsed["steps"]} >= {"compile", "small cases", "time", "challenge"}
+    assert {"source", "task", "inputs", "reference", "challenge", "log", "evaluator"} <= set(parsed["evidence"])
 
 
 def test_a_wrong_kernel_ends_with_status_1_and_says_where(own_folder: Path) -> None:
@@ -61,6 +62,16 @@ def test_a_wrong_kernel_ends_with_status_1_and_says_where(own_folder: Path) -> N
     parsed = json.loads(kope("eval", "./exp", str(wrong), "--json", status=1))
     jsonschema.validate(parsed, json.loads((resources.folder("schema") / "eval.json").read_text()))
     assert (parsed["verdict"], parsed["stage"], parsed["diagnostics"][0]["kind"]) == ("failed", "verify", "wrong-value")
+
+
+def test_every_case_is_judged_on_demand(own_folder: Path) -> None:
+    wrong = own_folder / "wrong.asc"
+    wrong.write_text(KERNEL.read_text().replace("            Cast(y, wide,", "            Cast(y, wide[8],"))
+    parsed = json.loads(kope("eval", "./exp", str(wrong), "--json", "--every", status=1))
+    jsonschema.validate(parsed, json.loads((resources.folder("schema") / "eval.json").read_text()))
+    assert [case["passed"] for case in parsed["cases"]] == [True, False]
+    assert (parsed["verdict"], parsed["cases_passed"]) == ("failed", 1)
+    assert [case["time_us"] is None for case in parsed["cases"]] == [False, True]
 
 
 def test_a_compile_error_is_shown_with_file_and_line(own_folder: Path) -> None:
