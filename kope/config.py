@@ -106,6 +106,20 @@ def _optional_number(value: Any) -> float | None:
     return float(value)
 
 
+def _number(value: Any) -> float:
+    number = _optional_number(value)
+    if number is None or not 0 <= number < float("inf"):
+        raise ValueError("a number from 0 on is needed")
+    return number
+
+
+def _numbers(value: Any) -> tuple[float, ...]:
+    parts = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(parts, list):
+        raise ValueError("numbers are needed")
+    return tuple(_number(part) for part in parts)
+
+
 def _one_of(*words: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in words:
@@ -138,6 +152,12 @@ class Settings:
     ascend_profiler: str = _setting(
         "auto", _one_of("auto", "msprof", "msopprof", "simulator"), "what takes the times of target ascend"
     )
+    ascend_prefix: tuple[str, ...] = _setting(
+        (),
+        _words,
+        "command that reaches the machine with CANN: ssh HOST, docker exec -i NAME, srun ...; empty: this one",
+    )
+    ascend_folder: str = _setting("/tmp", _text, "where files lie behind ascend_prefix while a program runs there")
     ascend_without: tuple[str, ...] = _setting(
         (), _words, "protections left out around programs on an NPU: user, root, mounts, landlock, filter"
     )
@@ -155,6 +175,13 @@ class Settings:
     llm_key_file: Path | None = _setting(None, _path, "file that holds the endpoint's key", is_path=True)
     llm_max_tokens: int = _setting(8192, _count, "longest reply asked for")
     llm_temperature: float | None = _setting(None, _optional_number, "sampling temperature; empty: the endpoint's own")
+    llm_temperatures: tuple[float, ...] = _setting(
+        (), _numbers, "temperatures of several proposals, in turn; the last also for exploring; empty: llm_temperature"
+    )
+    llm_prices: tuple[str, ...] = _setting(
+        (), _words, "MODEL=PROMPT/REPLY, cost per million tokens; * for any model; for --cost and for several models"
+    )
+    llm_cost_weight: float = _setting(0.5, _number, "how much cost counts in choosing among several models; 0: nothing")
     llm_timeout_s: float = _setting(1200.0, _seconds, "time one call gets")
     window: int = _setting(32_768, _count, "tokens of the model's window: prompt and reply together")
     warm_tokens: int = _setting(6_000, _size, "the most that recalled experience may take of a prompt")

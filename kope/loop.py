@@ -21,6 +21,7 @@ from kope.model import (
     Attempt,
     Candidate,
     Converged,
+    CostSpent,
     Diagnostic,
     Evaluator,
     Fingerprint,
@@ -28,9 +29,11 @@ from kope.model import (
     Proposal,
     Proposer,
     Recall,
+    SeveralProposer,
     Stage,
     State,
     Task,
+    TimeSpent,
     TokensSpent,
     Verdict,
 )
@@ -44,6 +47,7 @@ class Stop(StrEnum):
     CONVERGED = "converged"
     PATIENCE = "patience"
     TOKENS = "tokens"
+    COST = "cost"
     TIME = "time"
 
 
@@ -109,6 +113,9 @@ class Memory(Protocol):
     def find_outcome(self, task: Task, candidate: Candidate) -> Outcome | None:
         """Return the outcome of the same candidate under the same task, rules and hardware, if there is one."""
 
+    def prompt_of(self, attempt: Attempt) -> Assembled | None:
+        """Return the prompt an attempt answers as far as it is kept, None when there was none."""
+
     def record(self, attempt: Attempt, prompt: Assembled | None) -> None:
         """Learn from a finished attempt and write everything about it in one transaction."""
 
@@ -138,7 +145,8 @@ class Parts:
     """The concrete things a session works with. assemble: None for proposers that read the state itself.
 
     folder: where each evaluation gets an empty folder of its own, removed afterwards. compare: times a verified
-    candidate against the incumbent in turns; None where times are the same in every run.
+    candidate against the incumbent in turns; None where times are the same in every run. proposals: how many are asked
+    for at once, of a proposer that can answer several times.
     """
 
     memory: Memory
@@ -149,6 +157,7 @@ class Parts:
     seed: int = 0
     assemble: Callable[[State], Assembled] | None = None
     compare: Compare | None = None
+    proposals: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,19 +172,50 @@ class TaskResult:
 # --- the method -----------------------------------------------------------------------------------------------------
 
 
-def iterate(task: Task, standing: Standing, parts: Parts, watcher: Watcher) -> Attempt:
-    """Run one step of the method and record it. Raises Converged when the proposer has nothing left to try."""
+def iterate(task: Task, standing: Standing, parts: Parts, watcher: Watcher, *, most: int | None = None) -> Standing:
+    """Run one step of the method: propose from one prompt, judge and record each proposal; return the new standing.
+
+    most: no more attempts than this. Raises Converged when the proposer has nothing left to try.
+    """
+    state, prompt, done, count = _start(task, standing, parts, most)
+    for proposal in _proposals(state, prompt, count, parts)[done:]:
+        now = state_of(task, standing, parts)
+        watcher.trying(task, now.iteration, proposal.move)
+        attempt = try_proposal(now, proposal, parts)
+        parts.memory.record(attempt, prompt)
+        watcher.attempt(task, attempt)
+        standing = standing.after(attempt)
+    return standing
+
+
+def _start(task: Task, standing: Standing, parts: Parts, most: int | None) -> tuple[State, Assembled | None, int, int]:
+    """Return the state to propose from, its prompt, how many of the proposals are judged already, and of how many.
+
+    A step that was interrupted between its proposals is taken up from the state and with the prompt it began with.
+    """
+    last = standing.history[-1] if standing.history else None
+    index, count = last.proposal.plan.get("batch", (0, 0)) if last is not None else (0, 0)
+    prompt = parts.memory.prompt_of(last) if last is not None and index + 1 < count else None
+    if prompt is not None:
+        before = replace(standing, history=standing.history[: -(index + 1)])
+        return state_of(task, before, parts), prompt, index + 1, count
     state = state_of(task, standing, parts)
     state = replace(state, recall=parts.memory.recall(state))
     prompt = parts.assemble(state) if parts.assemble is not None else None
-    proposal = parts.proposer.propose(replace(state, prompt=prompt.text if prompt is not None else None))
+    return state, prompt, 0, min(parts.proposals, most or parts.proposals)
+
+
+def _proposals(state: State, prompt: Assembled | None, count: int, parts: Parts) -> tuple[Proposal, ...]:
     if prompt is not None:
-        proposal = replace(proposal, used=(*prompt.used, *proposal.used))
-    watcher.trying(task, state.iteration, proposal.move)
-    attempt = try_proposal(state, proposal, parts)
-    parts.memory.record(attempt, prompt)
-    watcher.attempt(task, attempt)
-    return attempt
+        state = replace(state, prompt=prompt.text, role=prompt.template.rpartition("/")[2])
+    if count > 1 and isinstance(parts.proposer, SeveralProposer):
+        made = parts.proposer.propose_several(state, count)
+    else:
+        made = (parts.proposer.propose(state),)
+    if len(made) > 1:
+        made = tuple(replace(each, plan={**each.plan, "batch": [k, len(made)]}) for k, each in enumerate(made))
+    used = prompt.used if prompt is not None else ()
+    return tuple(replace(each, used=tuple(dict.fromkeys((*used, *each.used)))) for each in made)
 
 
 def try_proposal(state: State, proposal: Proposal, parts: Parts, *, parent: Attempt | None = None) -> Attempt:
@@ -279,19 +319,26 @@ def optimize(tasks: Sequence[Task], parts: Parts, limits: Limits, watcher: Watch
         stop = _reached(limits, standing, tokens, started)
         while stop is None:
             try:
-                attempt = iterate(task, standing, parts, watcher)
-            except TokensSpent:
-                stop = Stop.TOKENS
+                after = iterate(task, standing, parts, watcher, most=_left(limits, standing))
+            except TokensSpent as spent:
+                stop = _SPENT.get(type(spent), Stop.TOKENS)
                 break
             except Converged:
                 stop = Stop.CONVERGED
                 break
-            standing = standing.after(attempt)
-            tokens += attempt.proposal.tokens
+            tokens += sum(attempt.proposal.tokens for attempt in after.history[len(standing.history) :])
+            standing = after
             stop = _reached(limits, standing, tokens, started)
         result = TaskResult(task, standing, stop)
         watcher.end(result)
         yield result
+
+
+_SPENT = {CostSpent: Stop.COST, TimeSpent: Stop.TIME}
+
+
+def _left(limits: Limits, standing: Standing) -> int | None:
+    return limits.iterations - len(standing.history) if limits.iterations is not None else None
 
 
 def _reached(limits: Limits, standing: Standing, tokens: int, started: float) -> Stop | None:

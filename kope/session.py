@@ -86,6 +86,12 @@ class SessionMemory:
         """Return what any session found out about the same candidate under an equal fingerprint."""
         return self.store.find_outcome(candidate.id, task.digest, self._fingerprint)
 
+    def prompt_of(self, attempt: Attempt) -> Assembled | None:
+        """Return the prompt an attempt answers: its text and what was in it, without its ledger."""
+        if attempt.prompt_id is None:
+            return None
+        return Assembled(self.store.prompt(attempt.prompt_id), "", None, attempt.proposal.used, 0, "", ())
+
     def record(self, attempt: Attempt, prompt: Assembled | None) -> None:
         """Write an attempt with its prompt and what it teaches, in one transaction."""
         kept = sent(prompt) if prompt is not None else None

@@ -23,10 +23,11 @@ from kope.library import Library
 from kope.lookup import SessionLookup
 from kope.loop import Compare, Parts
 from kope.memory import REWIND, MemoryMode, Scope, Session, Store
-from kope.model import Candidate, Proposer, State, Target, Task, TimeKind
+from kope.model import Attempt, Candidate, Proposer, State, Target, Task, TimeKind
 from kope.propose.gather import ways_to_ask
 from kope.propose.given import Given
 from kope.propose.search import bound_by
+from kope.propose.spend import Spending
 from kope.selftest import SelfTest
 from kope.session import SessionCalls, SessionMemory, settings_key
 from kope.target.ascend import AscendTarget
@@ -48,7 +49,7 @@ class Plan:
 
     memory: on, off, placebo, or only:FILE. context, window: for proposers that send a prompt; active: the budgeted
     context, passive: the hot tier and ways to ask for more, none: the hot tier alone. baseline: a kernel to try first
-    and to measure against; None: the first that is right.
+    and to measure against; None: the first that is right. proposals: how many one prompt is answered with, by llm.
     """
 
     proposer: str = "search"
@@ -58,6 +59,7 @@ class Plan:
     context: str = "active"
     seed: int = 0
     window: int | None = None
+    proposals: int = 1
     baseline: Candidate | None = None
     run: str = ""
 
@@ -73,6 +75,7 @@ class Plan:
             "memory": self.memory,
             "seed": self.seed,
             **prompting,
+            **({"proposals": self.proposals} if self.proposals > 1 else {}),
             **({"baseline": self.baseline.id} if self.baseline is not None else {}),
             **({"run": self.run} if self.run else {}),
         }
@@ -198,28 +201,25 @@ def proposer(
     plan: Plan,
     settings: Settings,
     *,
-    token_limit: int | None = None,
-    spent: int = 0,
+    spending: Spending | None = None,
     log: CallLog | None = None,
     on_text: Callable[[str], None] | None = None,
     lookup: Lookup | None = None,
 ) -> Proposer:
-    """Return the proposer of a plan; `spent` tokens of the limit are gone. Raises ConfigError for one not set up.
+    """Return the proposer of a plan. Raises ConfigError for one not set up.
 
-    log: where answered calls are kept for a resumed run. on_text: gets a model's reply as it comes. lookup: answers
-    what a model asks for by itself.
+    spending: what it may take, None: no limit. log: where answered calls are kept for a resumed run. on_text: gets a
+    model's reply as it comes. lookup: answers what a model asks for by itself.
     """
     from kope.propose import configured
     from kope.propose.search import SearchProposer
-    from kope.propose.spend import Spending
 
     if plan.proposer == "search":
         return SearchProposer(settings.cache / "captured")
     if plan.proposer == Outside.name:
         return Outside()
-    spending = Spending(token_limit, spent)
     if plan.proposer == "llm":
-        return configured.llm_proposer(
+        return configured.llm_proposers(
             settings, model=plan.model, spending=spending, log=log, on_text=on_text, lookup=lookup
         )
     if plan.proposer == "command":
@@ -287,6 +287,28 @@ def scope(plan: Plan, session_id: str, settings: Settings) -> Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowed:
+    """What the calls of a session may take in all: tokens, cost, seconds from now on. None: no limit."""
+
+    tokens: int | None = None
+    cost: float | None = None
+    time_s: float | None = None
+
+    def spending(self, earlier: Sequence[Attempt]) -> Spending:
+        """Return the account of a session; `earlier` are its attempts from before an interruption."""
+        import time
+
+        calls = [call for attempt in earlier for call in attempt.proposal.calls]
+        return Spending(
+            self.tokens,
+            sum(attempt.proposal.tokens for attempt in earlier),
+            cost_limit=self.cost,
+            cost_spent=sum(float(call.get("charged_cost", 0.0)) for call in calls),
+            deadline_s=time.monotonic() + self.time_s if self.time_s is not None else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """A session ready to run. Leaving it closes the database; the session stays unfinished until the store is told."""
 
@@ -311,7 +333,7 @@ def open_session(
     plan: Plan,
     settings: Settings,
     *,
-    token_limit: int | None = None,
+    allowed: Allowed | None = None,
     progress: Callable[[str], None] | None = None,
     on_text: Callable[[str], None] | None = None,
 ) -> Opened:
@@ -327,15 +349,16 @@ def open_session(
         memory = SessionMemory(
             store, session, fingerprint, scope(plan, session.id, settings), own_baseline=own_baseline
         )
-        spent = sum(attempt.proposal.tokens for attempt in store.attempts(session_id=session.id))
+        spending = (allowed or Allowed()).spending(store.attempts(session_id=session.id))
         log = SessionCalls(store, session.id)
         library = Library(store)
         lookup = SessionLookup(memory, library) if plan.context == "passive" else None
-        chosen = proposer(plan, settings, token_limit=token_limit, spent=spent, log=log, on_text=on_text, lookup=lookup)
+        chosen = proposer(plan, settings, spending=spending, log=log, on_text=on_text, lookup=lookup)
         chosen = Given(plan.baseline, chosen) if plan.baseline is not None else chosen
         make = assembler(plan, settings, memory, library)
         folder = work_folder(settings)
-        parts = Parts(memory, chosen, judge, fingerprint, folder, plan.seed, make, in_turns(judge, folder))
+        compare = in_turns(judge, folder)
+        parts = Parts(memory, chosen, judge, fingerprint, folder, plan.seed, make, compare, plan.proposals)
     except BaseException:
         store.close()
         raise

@@ -53,6 +53,9 @@ def optimize(
         int | None, typer.Option(min=1, help="Stop a task after this many attempts in a row without a better kernel.")
     ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Stop the session at this many tokens.")] = None,
+    cost: Annotated[
+        float | None, typer.Option(min=0, help="Stop before calls cost more than this; see the setting llm_prices.")
+    ] = None,
     time: Annotated[str | None, typer.Option(help="Stop the session after this time, for example 10m.")] = None,
     jobs: options.JobsOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Breaks ties among moves; same seed, same attempts.")] = 0,
@@ -61,6 +64,7 @@ def optimize(
     ] = None,
     memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
     window: Annotated[int | None, typer.Option(min=1, help="Tokens of the model's window. Not with search.")] = None,
+    proposals: Annotated[int, typer.Option(min=1, max=64, help="Answers the llm gives at once to each prompt.")] = 1,
     baseline: Annotated[
         Path | None, typer.Option(help="A kernel to try first and measure against, instead of the first that is right.")
     ] = None,
@@ -82,14 +86,18 @@ def optimize(
         raise typer.BadParameter("--context, --window, --model and --command are for proposers that send a prompt")
     if context is not None:
         options.check_context(context)
+    if proposals > 1 and proposer != "llm":
+        raise typer.BadParameter("--proposals is for --proposer llm")
+    if cost is not None and proposer == "search":
+        raise typer.BadParameter("--cost is for proposers that send a prompt")
     if baseline is not None and len(dict.fromkeys(tasks)) > 1:
         raise typer.BadParameter("--baseline is a kernel of one task; give one TASK")
     settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs, "db": db})
     given = read_candidate(baseline) if baseline is not None else None
-    plan = Plan(proposer, model, command, memory, context or "active", seed, window, given)
+    plan = Plan(proposer, model, command, memory, context or "active", seed, window, proposals, given)
     limits = Limits(iterations, patience, tokens, seconds(time))
     found = [the_task(settings, name) for name in dict.fromkeys(tasks)]
-    finished = _run(found, plan, limits, settings, quiet=json)
+    finished = _run(found, plan, limits, settings, cost=cost, quiet=json)
     if json:
         print_json(finished.document())
     else:
@@ -98,20 +106,21 @@ def optimize(
     raise typer.Exit(0 if all(result.standing.incumbent is not None for result in finished.results) else 1)
 
 
-def _run(tasks: list[Task], plan: Plan, limits: Limits, settings: Settings, *, quiet: bool) -> Finished:
+def _run(
+    tasks: list[Task], plan: Plan, limits: Limits, settings: Settings, *, cost: float | None, quiet: bool
+) -> Finished:
     """Run a session to its end; whatever ends it before, say how to go on."""
     from rich.console import Console
 
     from kope.loop import optimize as run
     from kope.report.progress import Lines, Silent
     from kope.report.summary import Finished
-    from kope.wiring import open_session
+    from kope.wiring import Allowed, open_session
 
+    allowed = Allowed(limits.tokens, cost, limits.time_s)
     results: list[TaskResult] = []
     with Silent() if quiet else Lines(Console(stderr=True)) as watcher:
-        opened = open_session(
-            tasks, plan, settings, token_limit=limits.tokens, progress=watcher.note, on_text=watcher.reply
-        )
+        opened = open_session(tasks, plan, settings, allowed=allowed, progress=watcher.note, on_text=watcher.reply)
         with opened:
             try:
                 results.extend(run(tasks, opened.parts, limits, watcher))

@@ -19,7 +19,7 @@ from kope.model import TokensSpent
 from kope.propose.endpoint import Call, Dialect, Endpoint, Message, request_body
 from kope.propose.exchange import Cancelled, OnText, send
 from kope.propose.faults import Ending, tries
-from kope.propose.spend import Spending, tokens_of_usage
+from kope.propose.spend import Price, Spending, parts_of_usage, tokens_of_usage
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -60,9 +60,13 @@ class Caller:
         on_text: OnText | None = None,
         question_s: float = 3_600.0,
         count: Callable[[str], int] = estimate_tokens,
+        price: Price | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """question_s: for one question with all its tries and waits. count: tokens of a text, never too few."""
+        """question_s: for one question with all its tries and waits. count: tokens of a text, never too few.
+
+        price: of the endpoint's model, None when not known.
+        """
         self.endpoint = endpoint
         self.spending = spending or Spending()
         self.dialect = Dialect()
@@ -70,24 +74,34 @@ class Caller:
         self._on_text = on_text
         self._question_s = question_s
         self.count = count
+        self.price = price or Price()
         self._sleep = sleep
         self._flipped: set[str] = set()
 
-    def ask(self, messages: Sequence[Message], max_tokens: int, place: str) -> Asked:
+    def ask(
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        place: str,
+        *,
+        temperature: float | None = None,
+        is_shown: bool = True,
+    ) -> Asked:
         """Put a question and return how it ended. place: names the question within the run, for the log.
 
-        Raises TokensSpent when the next call could go over the token limit, ConfigError when a library is missing,
-        Cancelled (a KeyboardInterrupt) on Ctrl-C.
+        temperature: None takes the endpoint's. is_shown: whether its text is shown as it comes. Raises TokensSpent (or
+        CostSpent, TimeSpent) when the next call could go over a limit, ConfigError when a library is missing, Cancelled
+        (a KeyboardInterrupt) on Ctrl-C.
         """
         try:
             import tenacity
         except ImportError:
             raise ConfigError("the llm proposer needs tenacity; install it with: pip install 'kope[llm]'") from None
-        question = _Question(self, messages, max_tokens, place)
+        question = _Question(self, messages, max_tokens, place, temperature, is_shown)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_result(lambda call: tries(call.ending, call.status) > 1),
             wait=_Wait(tenacity.wait_exponential_jitter(initial=1.0, max=30.0, jitter=0.5)),
-            stop=_Stop(time.monotonic() + self._question_s),
+            stop=_Stop(time.monotonic() + min(self._question_s, self.spending.seconds_left)),
             sleep=self._sleep,
             before_sleep=question.note_wait,
             retry_error_callback=_last,
@@ -100,9 +114,15 @@ class Caller:
         assert question.last is not None
         return Asked(question.last, tuple(question.records), question.tokens)
 
-    def send(self, messages: Sequence[Message], max_tokens: int) -> Call:
-        """Send one request in the dialect known so far."""
-        return send(self.endpoint, request_body(self.endpoint, self.dialect, messages, max_tokens), self._on_text)
+    def send(
+        self, messages: Sequence[Message], max_tokens: int, temperature: float | None = None, *, is_shown: bool = True
+    ) -> Call:
+        """Send one request in the dialect known so far, for no longer than there is time."""
+        call_s = min(self.endpoint.call_s, max(self.spending.seconds_left, 0.0))
+        temperature = temperature if temperature is not None else self.endpoint.temperature
+        endpoint = replace(self.endpoint, temperature=temperature, call_s=call_s)
+        body = request_body(endpoint, self.dialect, messages, max_tokens)
+        return send(endpoint, body, self._on_text if is_shown else None)
 
     def learn(self, call: Call) -> bool:
         """Change the dialect when a refusal names a field we can say differently; each changes once only."""
@@ -131,11 +151,21 @@ def _other(token_field: str) -> str:
 class _Question:
     """One question on its way: its tries, their records and what they cost."""
 
-    def __init__(self, caller: Caller, messages: Sequence[Message], max_tokens: int, place: str) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        messages: Sequence[Message],
+        max_tokens: int,
+        place: str,
+        temperature: float | None,
+        is_shown: bool,
+    ) -> None:
         self.caller = caller
         self.messages = messages
         self.max_tokens = max_tokens
         self.place = place
+        self.temperature = temperature
+        self.is_shown = is_shown
         said = "".join(message["content"] for message in messages)
         self.prompt_bytes = len(said.encode("utf-8"))
         self.prompt_tokens = caller.count(said)
@@ -162,27 +192,29 @@ class _Question:
             return None
         self.last = call_of_record(kept)
         tokens = int(kept["charged_tokens"])
-        self.caller.spending.settle(0, tokens)
+        self.caller.spending.settle(0, tokens, 0.0, float(kept.get("charged_cost", 0.0)))
         self._note({**kept, "from_log": True}, tokens)
         return self.last
 
     def _sent(self) -> Call:
         spending = self.caller.spending
-        worst = self.prompt_tokens + self.max_tokens
-        spending.reserve(worst)
+        worst, worst_cost = self.prompt_tokens + self.max_tokens, self.price.of(self.prompt_tokens, self.max_tokens)
+        spending.reserve(worst, worst_cost)
         try:
-            self.last = self.caller.send(self.messages, self.max_tokens)
+            sent = self.caller.send(self.messages, self.max_tokens, self.temperature, is_shown=self.is_shown)
         except Cancelled as cancelled:
-            spending.settle(worst, self._charge(cancelled.call)[0])
+            tokens, cost, _ = self._charge(cancelled.call)
+            spending.settle(worst, tokens, worst_cost, cost)
             raise
         except BaseException:
-            spending.settle(worst, 0)
+            spending.settle(worst, 0, worst_cost)
             raise
-        tokens, estimated = self._charge(self.last)
-        spending.settle(worst, tokens)
+        self.last = sent
+        tokens, cost, estimated = self._charge(sent)
+        spending.settle(worst, tokens, worst_cost, cost)
         record = record_of_call(self.last, self.caller.endpoint)
         record |= {"place": self.place, "try": len(self.records) + 1, "prompt_bytes": self.prompt_bytes}
-        record |= {"charged_tokens": tokens, "charge_estimated": estimated}
+        record |= {"charged_tokens": tokens, "charged_cost": cost, "charge_estimated": estimated}
         self._note(record, tokens)
         if self.caller.log is not None and self.last.ending in _REPLIES:
             self.caller.log.save(self._key(), record)
@@ -192,14 +224,20 @@ class _Question:
         self.records.append(record)
         self.tokens += tokens
 
-    def _charge(self, call: Call) -> tuple[int, bool]:
-        """Return what a call is charged and whether that is an estimate: prompt and text, or nothing when refused."""
+    def _charge(self, call: Call) -> tuple[int, float, bool]:
+        """Return the tokens and the cost of a call, and whether that is an estimate; nothing when it was refused."""
         counted = tokens_of_usage(call.usage)
-        if counted is not None:
-            return counted, False
+        if counted is not None and call.usage is not None:
+            return counted, self.price.of(*parts_of_usage(call.usage)), False
         if call.status != 200:
-            return 0, False
-        return self.prompt_tokens + self.caller.count(call.content + call.reasoning), True
+            return 0, 0.0, False
+        reply = self.caller.count(call.content + call.reasoning)
+        return self.prompt_tokens + reply, self.price.of(self.prompt_tokens, reply), True
+
+    @property
+    def price(self) -> Price:
+        """The price of what the caller calls."""
+        return self.caller.price
 
     def _key(self) -> str:
         endpoint = self.caller.endpoint

@@ -136,17 +136,17 @@ class CommandProposer:
         key = hashlib.sha256(json.dumps([self._command.argv, prompt, place]).encode("ascii")).hexdigest()
         kept = self._log.find(key) if self._log is not None else None
         if kept is not None:
-            self._spending.settle(0, int(kept["charged_tokens"]))
+            self._spending.settle(0, int(kept["charged_tokens"]), 0.0, float(kept.get("charged_cost", 0.0)))
             records.append({**kept, "from_log": True})
             return Answered(kept["reply"], kept["files"], kept["failure"])
         worst = estimate_tokens(prompt) + self._command.reply_tokens
         self._spending.reserve(worst)
-        charged = 0
+        charged, cost = 0, 0.0
         try:
             answered, record = self._run(prompt)
-            charged = int(record["charged_tokens"])
+            charged, cost = int(record["charged_tokens"]), float(record["charged_cost"])
         finally:
-            self._spending.settle(worst, charged)
+            self._spending.settle(worst, charged, 0.0, cost)
         records.append({**record, "place": place})
         if self._log is not None and not answered.failure:
             self._log.save(key, records[-1])
@@ -161,7 +161,7 @@ class CommandProposer:
             done = process.run(
                 self._command.filled(prompt_file, reply_file),
                 cwd=folder,
-                timeout_s=self._command.time_limit_s,
+                timeout_s=min(self._command.time_limit_s, self._spending.seconds_left),
                 stdin=None if self._command.reads_file("prompt_file") else prompt.encode("utf-8"),
                 output_limit_bytes=OUTPUT_LIMIT_BYTES,
             )
@@ -182,6 +182,7 @@ class CommandProposer:
             "stderr": Redactor("").text(head_and_tail(clean(done.stderr), _STDERR_LIMIT)),
             "usage": usage,
             "charged_tokens": counted if counted is not None else estimate_tokens(prompt) + estimate_tokens(reply),
+            "charged_cost": _cost(done.stdout),
             "charge_estimated": counted is None,
         }
         return Answered(reply, files, failure, done.timed_out), record
@@ -231,11 +232,21 @@ def _from_files(question: Question, files: Mapping[str, str]) -> ParsedReply | N
 
 def _usage(stdout: str) -> Mapping[str, Any] | None:
     """Return the usage figures of a program that prints its result as one JSON object."""
+    usage = _result(stdout).get("usage")
+    return usage if isinstance(usage, dict) else None
+
+
+def _cost(stdout: str) -> float:
+    """Return what such a program says the answer cost, 0 when it says nothing."""
+    said = _result(stdout).get("total_cost_usd")
+    return max(float(said), 0.0) if isinstance(said, int | float) and not isinstance(said, bool) else 0.0
+
+
+def _result(stdout: str) -> Mapping[str, Any]:
     if not stdout.lstrip().startswith("{"):
-        return None
+        return {}
     try:
         value = json.loads(stdout)
     except ValueError:
-        return None
-    usage = value.get("usage") if isinstance(value, dict) else None
-    return usage if isinstance(usage, dict) else None
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -10,6 +10,7 @@ import shlex
 from kope.config import Settings
 from kope.context import counter_for
 from kope.errors import ConfigError
+from kope.propose.bandit import BanditProposer
 from kope.propose.caller import Caller, CallLog
 from kope.propose.command import Command, CommandProposer
 from kope.propose.endpoint import Endpoint
@@ -17,7 +18,7 @@ from kope.propose.exchange import OnText
 from kope.propose.gather import Lookup
 from kope.propose.llm import LlmProposer
 from kope.propose.secret import read_key_file
-from kope.propose.spend import Spending
+from kope.propose.spend import Spending, price_of
 
 
 def llm_proposer(
@@ -29,10 +30,42 @@ def llm_proposer(
     on_text: OnText | None = None,
     lookup: Lookup | None = None,
 ) -> LlmProposer:
-    """Return the proposer `llm`. model: goes before the setting. Raises ConfigError for unusable settings."""
+    """Return the proposer `llm` for one model. model: goes before the setting.
+
+    Raises ConfigError for unusable settings, and when a cost limit is set and the model's price is not.
+    """
     endpoint = endpoint_of(settings, model)
     count = counter_for(settings.tokenizer).count
-    return LlmProposer(Caller(endpoint, spending, log=log, on_text=on_text, count=count), lookup=lookup)
+    price = price_of(endpoint.model, settings.llm_prices)
+    if price is None and spending is not None and spending.cost_limit is not None:
+        raise ConfigError(f"--cost needs the price of {endpoint.model}; set llm_prices, e.g. {endpoint.model}=0.6/2.2")
+    caller = Caller(endpoint, spending, log=log, on_text=on_text, count=count, price=price)
+    return LlmProposer(caller, lookup=lookup, temperatures=settings.llm_temperatures)
+
+
+def models_of(settings: Settings, model: str | None) -> list[str]:
+    """Return the models that are named, separated by commas: several share the work. [""] when none is."""
+    named = (model or settings.llm_model).split(",")
+    return list(dict.fromkeys(each.strip() for each in named if each.strip())) or [""]
+
+
+def llm_proposers(
+    settings: Settings,
+    *,
+    model: str | None = None,
+    spending: Spending | None = None,
+    log: CallLog | None = None,
+    on_text: OnText | None = None,
+    lookup: Lookup | None = None,
+) -> LlmProposer | BanditProposer:
+    """Return the proposer `llm`, over several models when several are named. Raises ConfigError."""
+    arms = {
+        each: llm_proposer(settings, model=each, spending=spending, log=log, on_text=on_text, lookup=lookup)
+        for each in models_of(settings, model)
+    }
+    if len(arms) == 1:
+        return next(iter(arms.values()))
+    return BanditProposer(arms, cost_weight=settings.llm_cost_weight)
 
 
 def endpoint_of(settings: Settings, model: str | None = None) -> Endpoint:

@@ -5,8 +5,9 @@ The prompt is assembled elsewhere. What HTTP and the server can do wrong is call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 from kope.errors import ProposerError
@@ -16,6 +17,7 @@ from kope.propose.caller import Asked, Caller
 from kope.propose.endpoint import Call, Message
 from kope.propose.faults import FATAL, UNREACHED, Ending
 from kope.propose.gather import ROUNDS, Lookup, gathered, requests_in
+from kope.propose.parallel import in_parallel
 from kope.propose.reply import ParsedReply
 
 _NEXT_STEP = {
@@ -32,11 +34,15 @@ _MORE_ROOM = 2
 class LlmProposer:
     """Asks a model for the next candidate. Thread-safe as far as its caller is; holds no key itself."""
 
-    def __init__(self, caller: Caller, *, lookup: Lookup | None = None) -> None:
-        """lookup: answers what the model asks for by itself; None: it may not ask."""
+    def __init__(self, caller: Caller, *, lookup: Lookup | None = None, temperatures: Sequence[float] = ()) -> None:
+        """lookup: answers what the model asks for by itself; None: it may not ask.
+
+        temperatures: of the proposals for one prompt, in turn; the last is for the rest, and for prompts that explore.
+        """
         self.name = f"llm:{caller.endpoint.model}"
         self._caller = caller
         self._lookup = lookup
+        self._temperatures = tuple(temperatures)
         self._answered = False
         self._missed = 0
 
@@ -46,7 +52,29 @@ class LlmProposer:
         Raises ProposerError when the endpoint refuses for good or cannot be reached, TokensSpent when the next
         call could go over the token limit, ConfigError when the extra `llm` is not installed.
         """
-        return _Turns(self._caller, question_of(state), self._judge, state, self._lookup).run()
+        return self._propose(state, 0)
+
+    def propose_several(self, state: State, count: int) -> tuple[Proposal, ...]:
+        """Ask `count` times at once. What fails in some of the calls is left out; when all fail, it is raised."""
+        results = in_parallel([partial(self._propose, state, index) for index in range(count)])
+        proposals = tuple(result for result in results if isinstance(result, Proposal))
+        for result in results:
+            if isinstance(result, BaseException) and not (
+                proposals and isinstance(result, ProposerError | TokensSpent)
+            ):
+                raise result
+        return proposals
+
+    def _propose(self, state: State, index: int) -> Proposal:
+        question = question_of(state)
+        if index:
+            question = replace(question, place=f"{question.place}.{index}")
+        return _Turns(self._caller, question, self._judge, state, self._lookup, self._temperature(state, index)).run()
+
+    def _temperature(self, state: State, index: int) -> float | None:
+        if not self._temperatures:
+            return None
+        return self._temperatures[-1 if state.role == "explore" else min(index, len(self._temperatures) - 1)]
 
     def _judge(self, asked: Asked, turns: _Turns) -> None:
         """Raise ProposerError when how a call ended is the endpoint's fault and asking on is no use."""
@@ -75,12 +103,14 @@ class _Turns:
         judge: Callable[[Asked, _Turns], None],
         state: State,
         lookup: Lookup | None,
+        temperature: float | None = None,
     ) -> None:
         self.caller = caller
         self.question = question
         self.judge = judge
         self.state = state
         self.lookup = lookup
+        self.temperature = temperature
         self.used: list[str] = []
         self.records: list[Mapping[str, Any]] = []
         self.tokens = 0
@@ -100,7 +130,9 @@ class _Turns:
         return self._proposal(call, parsed)
 
     def _turn(self, messages: tuple[Message, ...], room: int, turn: str) -> tuple[Call, ParsedReply]:
-        asked = self.caller.ask(messages, room, f"{self.question.place}/{turn}")
+        is_first = "." not in self.question.place.rpartition("/")[2]
+        place = f"{self.question.place}/{turn}"
+        asked = self.caller.ask(messages, room, place, temperature=self.temperature, is_shown=is_first)
         self.records += asked.records
         self.tokens += asked.tokens
         self.taken += 1

@@ -76,6 +76,11 @@ class ListMemory:
                 return attempt.outcome
         return None
 
+    def prompt_of(self, attempt: Attempt) -> Assembled | None:
+        return next(
+            (prompt for known, prompt in zip(self.store, self.prompts, strict=True) if known.id == attempt.id), None
+        )
+
     def record(self, attempt: Attempt, prompt: Assembled | None) -> None:
         self.store.append(attempt)
         self.prompts.append(prompt)

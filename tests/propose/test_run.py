@@ -62,7 +62,7 @@ RUN: list[tuple[list[Step], str, Stage, str, float | None]] = [
 ]
 
 
-def go(bench: Bench, memory: ListMemory, limits: Limits = ENDLESS) -> TaskResult:
+def go(bench: Bench, memory: ListMemory, limits: Limits = ENDLESS, *, proposals: int = 1) -> TaskResult:
     parts = Parts(
         memory,
         bench.proposer,
@@ -70,6 +70,7 @@ def go(bench: Bench, memory: ListMemory, limits: Limits = ENDLESS) -> TaskResult
         FINGERPRINT,
         Path("/tmp"),
         assemble=partial(assemble, briefing=BRIEFING, budget=Budget()),
+        proposals=proposals,
     )
     [result] = optimize([small_task()], parts, limits, Silent())
     return result
