@@ -99,7 +99,7 @@ def _where(c: Call) -> int:
 def _elu(c: Call) -> int:
     b, x = c.b, c.node(0)
     alpha, scale, input_scale = float(c.given(1, "alpha", 1)), float(c.given(2, "scale", 1)), float(c.given(3, "", 1))
-    grown = b.pointwise("sub", b.pointwise("exp", b.pointwise("mul", x, b.scalar(input_scale))), b.scalar(1.0))
+    grown = composed.expm1(b, b.pointwise("mul", x, b.scalar(input_scale)))
     negative = b.pointwise("mul", grown, b.scalar(alpha * scale))
     positive = b.pointwise("mul", x, b.scalar(scale))
     return b.pointwise("select", b.pointwise("gt", x, b.scalar(0.0)), positive, negative)
@@ -157,7 +157,7 @@ RULES: dict[str, Rule] = {
     "log": _same("log"),
     "sqrt": _same("sqrt"),
     "square": _same("square"),
-    "tanh": _same("tanh"),
+    "tanh": lambda c: composed.tanh(c.b, c.node(0)),
     "sigmoid": _same("sigmoid"),
     "floor": _same("floor"),
     "ceil": _same("ceil"),
@@ -169,7 +169,7 @@ RULES: dict[str, Rule] = {
     "log2": _log_of(2.0),
     "log10": _log_of(10.0),
     "log1p": lambda c: composed.log1p(c.b, to_kind(c.b, c.node(0), "float")),
-    "expm1": lambda c: c.b.pointwise("sub", c.b.pointwise("exp", c.node(0)), c.b.scalar(1.0)),
+    "expm1": lambda c: composed.expm1(c.b, c.node(0)),
     "exp2": lambda c: c.b.pointwise("exp", c.b.pointwise("mul", c.node(0), c.b.scalar(math.log(2.0)))),
     "rsqrt": lambda c: c.b.pointwise("div", c.b.scalar(1.0), c.b.pointwise("sqrt", c.node(0))),
     "reciprocal": lambda c: c.b.pointwise("div", c.b.scalar(1.0), c.node(0)),

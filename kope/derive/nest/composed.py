@@ -16,6 +16,8 @@ _ERFC = (
 _ERF = (1.1283791670955126, -0.37612638903183754, 0.11283791670955126, -0.026866170645131252, 0.005223977625442188)
 """Taylor series of erf around 0 in odd powers."""
 
+_TANH = (-0.333332819422, 0.133314422036, -0.0537397155531, 0.0206390887954, -0.00570498872745)
+
 
 def polynomial(b: TensorBuilder, x: int, coefficients: Sequence[float]) -> int:
     """c0 + c1 x + c2 x^2 + ... by Horner's rule."""
@@ -52,6 +54,23 @@ def gelu(b: TensorBuilder, x: int, approximate: str) -> int:
     inner = b.pointwise("add", x, b.pointwise("mul", cube, b.scalar(0.044715)))
     twice = b.pointwise("mul", inner, b.scalar(2.0 * math.sqrt(2.0 / math.pi)))
     return b.pointwise("mul", x, b.pointwise("sigmoid", twice))
+
+
+def tanh(b: TensorBuilder, x: int) -> int:
+    """The hyperbolic tangent: near 0 by a polynomial (Cephes, tanh), where the quotient of exponentials would cancel."""
+    near = b.pointwise("lt", b.pointwise("abs", x), b.scalar(0.625))
+    square = b.pointwise("square", x)
+    series = b.pointwise("add", x, b.pointwise("mul", b.pointwise("mul", x, square), polynomial(b, square, _TANH)))
+    return b.pointwise("select", near, series, b.pointwise("tanh", x))
+
+
+def expm1(b: TensorBuilder, x: int) -> int:
+    """exp(x) - 1 = tanh(x / 2) (exp(x) + 1) near 0."""
+    grown = b.pointwise("exp", x)
+    near = b.pointwise("lt", b.pointwise("abs", x), b.scalar(1.0))
+    half = tanh(b, b.pointwise("mul", x, b.scalar(0.5)))
+    small = b.pointwise("mul", half, b.pointwise("add", grown, b.scalar(1.0)))
+    return b.pointwise("select", near, small, b.pointwise("sub", grown, b.scalar(1.0)))
 
 
 def log1p(b: TensorBuilder, x: int) -> int:

@@ -31,6 +31,8 @@ _FOLDS = {
     "sum": ("Add", "Sum", "0.0f"), "prod": ("Mul", "", "1.0f"),
     "amax": ("Max", "Max", "-INFINITY"), "amin": ("Min", "Min", "INFINITY"),
 }  # fmt: skip
+_ABSENT = 1000
+"""Stands for the dtype of a tensor that is left out or has no elements: neither has an address."""
 _FNV_START, _FNV_PRIME, _WORD = 14695981039346656037, 1099511628211, (1 << 64) - 1
 
 
@@ -425,9 +427,10 @@ def signature_of(task: Task, case: Case) -> int:
     words: list[int] = []
     for item in case.inputs:
         if item is None:
-            words.append(1000)
+            words += [_ABSENT, 0]
             continue
-        words += [_DTYPE_NUMBERS[item.spec.dtype], len(item.spec.shape), *item.spec.shape]
+        dtype = _DTYPE_NUMBERS[item.spec.dtype] if item.spec.numel else _ABSENT
+        words += [dtype, len(item.spec.shape), *item.spec.shape]
     for name in varying_attrs(task):
         value = _value(task, case, name)
         if isinstance(value, str):

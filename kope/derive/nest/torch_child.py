@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import types
+import warnings
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,8 @@ def exported(function: Any, case: dict[str, Any]) -> Any:
         tensors = tuple(
             torch.empty(item["shape"], dtype=wide_dtype(torch, item["dtype"])) for item in case["inputs"] if item
         )
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's about itself
         program = torch.export.export(Reference(), tensors, strict=False)
         return program.run_decompositions()
 
@@ -164,7 +166,7 @@ class _Walk:
                 value = node.meta["val"]
                 place = places[users.index(node.name)]
                 self.known[node] = self.builder.input(place, tuple(map(int, value.shape)), kind_of(value.dtype))
-            else:
+            elif node.name in targets:
                 self.known[node] = self._constant(constants[targets[node.name]])
 
     def _constant(self, tensor: Any) -> int:
