@@ -17,7 +17,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -127,7 +127,7 @@ def run_task(
     judge: OutcomeCache,
     *,
     mode: str | None = None,
-    memory_of: type[SessionMemory] = SessionMemory,
+    memory_of: Callable[..., SessionMemory] = SessionMemory,
 ) -> tuple[tuple[Attempt, ...], Stop]:
     """Run one session on one task and return its attempts. mode: of memory, where the arm has another name."""
     plan = wiring.Plan(memory=mode or arm, seed=seed)
