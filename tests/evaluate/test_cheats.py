@@ -13,9 +13,10 @@ from kope.model import Candidate, Outcome, Verdict
 from kope.target.twin.target import TwinTarget
 from kope.task import load_task
 
+from .cheats.cheat import Cheat
 from .cheats.kernels import TASKS
 from .cheats.legal import LEGAL, Legal
-from .cheats.rejected import CHEATS, Cheat
+from .cheats.rejected import CHEATS
 
 
 @pytest.fixture(scope="module")
