@@ -83,7 +83,7 @@ def run(
         )
     plan = Plan(proposer, model, command, memory, context or "active", seed)
     limits = Limits(iterations, patience, tokens, seconds(time))
-    folder = open_run(out, kept, plan, limits, settings, system=system)
+    folder = open_run(out, kept, plan, limits, settings, system=system, left_out=sum(lost.values()))
     if retry:
         clear_problems(folder)
     if not run_suite(folder, kept, plan, limits, settings, _say_progress):
@@ -190,7 +190,7 @@ def ablate(
     """
     from kope import config
     from kope.loop import Limits
-    from kope.suite.ablate import arms_asked_for, run_arms
+    from kope.suite.ablate import Asked, arms_asked_for, run_arms
     from kope.suite.compare import compare as side_by_side
     from kope.suite.report import HEADINGS, markdown, rows
     from kope.suite.results import read_systems
@@ -200,8 +200,9 @@ def ablate(
     settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs})
     plan, limits = Plan(proposer, model, command), Limits(iterations, None, tokens, None)
     chosen = arms_asked_for(_words(arms), plan, other_hardware)
-    kept, _ = restricted(in_order(_tasks(settings, tasks)), None if largest is None else round(largest * 2**20))
-    folders = run_arms(chosen, _seeds(seeds), out, kept, plan, limits, settings, start, _say_progress)
+    kept, lost = restricted(in_order(_tasks(settings, tasks)), None if largest is None else round(largest * 2**20))
+    asked = Asked(kept, plan, limits, settings, sum(lost.values()))
+    folders = run_arms(chosen, _seeds(seeds), out, asked, start, _say_progress)
     if folders is None:
         say(
             f"Interrupted. Every finished task is kept. To go on: {shlex.join(['kope', *sys.argv[1:]])}", to_stderr=True

@@ -65,14 +65,22 @@ def arms_asked_for(names: Sequence[str], plan: wiring.Plan, other_hardware: Path
     return chosen
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What all arms share. left_out: cases left out for their size."""
+
+    tasks: Sequence[Task]
+    plan: wiring.Plan
+    limits: Limits
+    settings: Settings
+    left_out: int = 0
+
+
 def run_arms(
     arms: Sequence[Arm],
     seeds: Sequence[int],
     folder: Path,
-    tasks: Sequence[Task],
-    plan: wiring.Plan,
-    limits: Limits,
-    settings: Settings,
+    asked: Asked,
     start: Path | None,
     tell: Tell,
 ) -> list[Path] | None:
@@ -85,10 +93,10 @@ def run_arms(
         for arm in arms:
             name = arm.name if len(seeds) == 1 else f"{arm.name}-{seed}"
             place = folder / name
-            own = replace(settings, db=_database(folder / f"{name}.db", start))
-            wanted = arm.plan(plan, seed)
-            run = open_run(place, tasks, wanted, limits, own, system=name)
-            if not run_suite(run, tasks, wanted, limits, own, tell):
+            own = replace(asked.settings, db=_database(folder / f"{name}.db", start))
+            plan = arm.plan(asked.plan, seed)
+            run = open_run(place, asked.tasks, plan, asked.limits, own, system=name, left_out=asked.left_out)
+            if not run_suite(run, asked.tasks, plan, asked.limits, own, tell):
                 return None
             folders.append(place)
     return folders

@@ -39,6 +39,7 @@ class Comparison:
 
 def compare(systems: Sequence[System]) -> Comparison:
     """Bring systems to one denominator: every case that any of them declares; what a system lacks it has failed."""
+    systems = _told_apart(systems)
     with_rows = [_named_alike(system, systems) for system in systems if system.counts is None]
     known: dict[Key, Row] = {}
     for system in with_rows:
@@ -50,6 +51,17 @@ def compare(systems: Sequence[System]) -> Comparison:
         published=tuple(system for system in systems if system.counts is not None),
         declared=tuple(known),
     )
+
+
+def _told_apart(systems: Sequence[System]) -> list[System]:
+    """Return systems with names of their own: the second of a name is NAME (2)."""
+    seen: dict[str, int] = {}
+    renamed = []
+    for system in systems:
+        seen[system.name] = seen.get(system.name, 0) + 1
+        again = seen[system.name] > 1
+        renamed.append(replace(system, name=f"{system.name} ({seen[system.name]})") if again else system)
+    return renamed
 
 
 def _facts_of_both(old: Row, new: Row) -> Row:
@@ -178,7 +190,9 @@ def _intersection(systems: Sequence[System]) -> dict[str, Any]:
     for other in timed[1:]:
         pairs = {key: (tables[first.name][key] or 0.0) / (tables[other.name][key] or 1.0) for key in common}
         ratios.append({"system": other.name, "against": first.name, **(_mean(metrics.mean_ratio(pairs)) or {})})
-    return {"cases": len(common), "hash": metrics.cases_hash(common), "ratios": ratios if common else [], "reason": ""}
+    if not common:
+        return {**nothing, "reason": "no case was passed and timed by all systems with times"}
+    return {"cases": len(common), "hash": metrics.cases_hash(common), "ratios": ratios, "reason": ""}
 
 
 def _by_operator(systems: Sequence[System]) -> list[dict[str, Any]]:

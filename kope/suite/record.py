@@ -76,7 +76,7 @@ class RunInfo:
     """What a run was asked for. system: its name in comparisons. declared: task -> its cases, the full denominator.
 
     facts: everything that must be equal for the run to be taken up again: plan, limits, hardware, KOPE's version.
-    places: task -> the folder it was read from, "" where it has none.
+    places: task -> the folder it was read from, "" where it has none. left_out: cases left out for their size.
     """
 
     id: str
@@ -88,6 +88,7 @@ class RunInfo:
     facts: Mapping[str, Any]
     declared: Mapping[str, Sequence[str]]
     places: Mapping[str, str] = field(default_factory=dict)
+    left_out: int = 0
     started_at: str = ""
     format: int = FORMAT
 

@@ -48,9 +48,29 @@ def markdown(document: Mapping[str, Any], title: str) -> str:
     """Return the report."""
     names = [one["system"] for one in document["systems"] if not one["source"]]
     text = render.render(
-        "reports/suite.md", title=title, document=document, names=names, percent=percent, mean=mean_text
+        "reports/suite.md", title=title, document=document, names=names, percent=percent, mean=mean_text, share=_share
     )
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    return _spaced(text)
+
+
+def _spaced(text: str) -> str:
+    """Return Markdown with one blank line around headings, tables and lists, and none within them."""
+    lines: list[str] = []
+    for line in (line.rstrip() for line in text.splitlines()):
+        if line.startswith("|") and len(lines) > 1 and not lines[-1] and lines[-2].startswith("|"):
+            lines.pop()
+        before = lines[-1] if lines else ""
+        if before and line and (_block(line) != _block(before) or line.startswith("#")):
+            lines.append("")
+        if line or before:
+            lines.append(line)
+    return "\n".join(lines).strip() + "\n"
+
+
+def _block(line: str) -> str:
+    """Return the kind of block a line is part of."""
+    first = line[:1]
+    return first if first in "#|" else "-" if line.startswith(("- ", "  ")) else ""
 
 
 def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -130,8 +130,13 @@ def _of_run(run: RunFolder, name: str) -> System:
         wall_s=sum(record.wall_s for record in records),
         suite=run.info.suite,
         version=run.info.version,
-        facts={**facts, "tasks": f"{len(run.records)} of {len(run.info.declared)}"},
+        facts={**facts, "tasks": f"{len(run.records)} of {len(run.info.declared)}", **_left_out(run)},
     )
+
+
+def _left_out(run: RunFolder) -> dict[str, str]:
+    """A run on a part of its suite says so."""
+    return {"cases left out for their size": str(run.info.left_out)} if run.info.left_out else {}
 
 
 def _read_csv(place: Path) -> list[dict[str, str]]:

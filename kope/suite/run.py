@@ -53,7 +53,14 @@ def in_order(tasks: Sequence[Task]) -> list[Task]:
 
 
 def open_run(
-    path: Path, tasks: Sequence[Task], plan: wiring.Plan, limits: Limits, settings: Settings, *, system: str = ""
+    path: Path,
+    tasks: Sequence[Task],
+    plan: wiring.Plan,
+    limits: Limits,
+    settings: Settings,
+    *,
+    system: str = "",
+    left_out: int = 0,
 ) -> RunFolder:
     """Begin a run in a folder, or take up the one that is there. Raises ConfigError when that has other settings."""
     facts = _facts(tasks, plan, limits, settings)
@@ -79,6 +86,7 @@ def open_run(
             facts=facts,
             declared={task.name: [case.id for case in task.cases] for task in tasks},
             places={task.name: str(task.folder or "") for task in tasks},
+            left_out=left_out,
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         ),
     )

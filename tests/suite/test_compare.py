@@ -133,10 +133,23 @@ def test_times_of_other_hardware_are_never_set_side_by_side(run: Path, agent: Pa
     )
 
 
+def test_two_systems_of_one_name_are_told_apart(run: Path) -> None:
+    found = document(run, run)
+    assert [one["system"] for one in found["systems"]] == ["ours", "ours (2)"]
+    assert found["by_operator"][0]["passed"] == {"ours": 2, "ours (2)": 2}
+    assert [one["against"] for one in found["intersection"]["ratios"]] == ["ours"]
+
+
+def test_without_a_case_in_common_times_are_not_compared(run: Path, agent: Path) -> None:
+    agent.write_text("\n".join(line for line in agent.read_text().splitlines() if "xp," not in line))
+    agent.write_text(agent.read_text() + "\nAgent,gru,2,1,3,,modelled,twin:910b2:1\n")
+    assert document(run, agent)["intersection"]["reason"] == "no case was passed and timed by all systems with times"
+
+
 def test_the_report_says_what_each_number_is(run: Path, agent: Path) -> None:
     text = markdown(document(run, agent, PUBLISHED), "Two systems")
     assert "# Two systems\n\n6 cases of 3 operators" in text
-    assert "| ours | 2/6 | 33.3% | 1/3 | 0 | 100 |" in text
+    assert "| ours | 2/6 | 33.3% | 1/3 | 0/3 | 100 |" in text
     assert "| CANNBot (GLM-5.2) (published: arXiv 2608.25570) | 613/1060 | 57.8% | 37/53 | - | - |" in text
     assert (
         "- by the suite's own rule, for comparison with published counts: 3/6 (50.0%), 1 operators with a pass" in text
