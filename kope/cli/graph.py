@@ -20,7 +20,7 @@ def register(group: typer.Typer) -> None:
     group.command("stats", epilog="Example: kope db stats --db kope.db")(stats)
     group.command("forget", epilog="Example: kope db forget --task exp --before 2026-12-01 --dry-run")(forget)
     group.command("retire", epilog="Example: kope db retire 3f2a91c0")(retire)
-    group.command("reembed", epilog="Example: KOPE_EMBEDDER=./model kope db reembed")(reembed)
+    group.command("reembed", epilog="Example: kope db reembed --db kope.db")(reembed)
 
 
 def show(

@@ -36,7 +36,7 @@ def distil(db: options.DbOption = None, json: options.JsonOption = False) -> Non
         say(f"{new} new lessons, {changed} changed, {gone} gone")
 
 
-@group.command("rewind", epilog="Example: kope best exp -o exp.asc && kope learn rewind exp.asc --task exp")
+@group.command("rewind", epilog="Example: kope learn rewind exp.asc --task exp")
 def rewind(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Good kernels that KOPE made for the task.")],
     task: Annotated[str, typer.Option("--task", help="The operator they are of: a folder, or a name.")],

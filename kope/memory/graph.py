@@ -120,12 +120,31 @@ _LINEAGE = "SELECT dst, src FROM edges WHERE kind = 'led_to'"
 
 
 def rescore(connection: sqlite3.Connection) -> int:
-    """Bring every score up to date after rows came or went; returns how many changed. Raises ValueError on a circle."""
+    """Bring every score up to date after rows came or went; returns how many changed.
+
+    What leads back to itself, as only a foreign file's rows can, is scored as if it led nowhere.
+    """
     ratios, known = {}, {}
     for name, step_ratio, score_before in connection.execute(_RATIOS):
         ratios[name], known[name] = step_ratio, score_before
-    scores = downstream(ratios, dict(connection.execute(_LINEAGE).fetchall()))
+    scores = downstream(ratios, _without_circles(dict(connection.execute(_LINEAGE).fetchall())))
     revision = connection.execute("SELECT coalesce(max(revision), 0) + 1 FROM nodes").fetchone()[0]
     changed = [(value, revision, name) for name, value in scores.items() if value != known[name]]
     connection.executemany(_SET, changed)
     return len(changed)
+
+
+def _without_circles(parents: Mapping[str, str]) -> dict[str, str]:
+    """Return the links without those that lie on a circle. Every node has one parent, so a walk up finds them."""
+    on_circle: set[str] = set()
+    done: set[str] = set()
+    for start in parents:
+        path: dict[str, int] = {}
+        at: str | None = start
+        while at is not None and at not in done and at not in path:
+            path[at] = len(path)
+            at = parents.get(at)
+        if at in path:
+            on_circle.update(name for name, place in path.items() if place >= path[at])
+        done.update(path)
+    return {child: parent for child, parent in parents.items() if child not in on_circle}
