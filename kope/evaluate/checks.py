@@ -62,7 +62,9 @@ CHECKS = (
         ("gm-oob", "ub-oob", "ub-overflow", "crash"),
     ),
     Check("inputs", "inputs are unchanged after the run", ("input-written", "input-modified")),
-    Check("launch", "a kernel must run, and its work must go through the API", ("no-launch", "no-kernel", "untimed-work")),
+    Check(
+        "launch", "a kernel must run, and its work must go through the API", ("no-launch", "no-kernel", "untimed-work")
+    ),
     Check(
         "floor",
         "no time below launch cost plus bytes over peak bandwidth, none that is not a number",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -17,7 +18,7 @@ from typing import Protocol
 
 from kope import __version__
 from kope.evaluate import plan, times
-from kope.evaluate.challenge import Question, challenge_seed, fresh_values, other_shapes
+from kope.evaluate.challenge import challenge_seed, fresh_values, other_shapes
 from kope.evaluate.draft import Draft
 from kope.evaluate.explain import learned_by_heart
 from kope.evaluate.prepared import CaseLibrary, PreparedCase, sha256_of
@@ -124,13 +125,21 @@ class Judgement:
 
     def prepare(self, cases: Sequence[Case]) -> list[PreparedCase]:
         """Have inputs and expected outputs of cases ready."""
-        runner = self.means.library.runner
-        known = len(runner.steps)
-        prepared = self.means.library.prepare(self.task, cases, self.means.seed)
-        self.draft.steps.extend(runner.steps[known:])
+        with self.recorded():
+            prepared = self.means.library.prepare(self.task, cases, self.means.seed)
         self.draft.evidence["inputs"] = sha256_of([item.input_hash for item in prepared])
         self.draft.evidence["reference"] = sha256_of([item.want_hash for item in prepared])
         return prepared
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Keep what references were run meanwhile."""
+        steps = self.means.library.runner.steps
+        known = len(steps)
+        try:
+            yield
+        finally:
+            self.draft.steps.extend(steps[known:])
 
     def runner(self, built: Built, group: Sequence[PreparedCase]) -> Run:
         """Return what runs a group with data, in a time that fits it."""
@@ -149,12 +158,13 @@ class Judgement:
             return self.bench.judge_group(group, folder, self.runner(built, group))
 
         runs: dict[str, CaseRun] = {}
-        for number, verdict in enumerate(judge_in_order(groups, judge, self.means.jobs, every=self.every)):
-            self.record(name, verdict)
-            self.check_inputs(groups[number])
-            if not verdict.passed and not self.every:
-                raise Stop(verdict.cases[-1].stage)
-            runs |= {case.case_id: case.run for case in verdict.cases if case.run is not None and case.passed}
+        with self.recorded():
+            for number, verdict in enumerate(judge_in_order(groups, judge, self.means.jobs, every=self.every)):
+                self.record(name, verdict)
+                self.check_inputs(groups[number])
+                if not verdict.passed and not self.every:
+                    raise Stop(verdict.cases[-1].stage)
+                runs |= {case.case_id: case.run for case in verdict.cases if case.run is not None and case.passed}
         return runs
 
     def record(self, name: str, verdict: GroupVerdict) -> None:
@@ -230,24 +240,21 @@ class Judgement:
         library = CaseLibrary(self.folder / "challenge", self.means.library.runner)
         alternatives = [[question] for question in fresh_values(self.task, seed)] + other_shapes(self.task)
         asked = {question.case.id: question for several in alternatives for question in several}
-        known = len(library.runner.steps)
-        accepted = {
-            item.case.id: item
-            for item in library.prepare_accepted(self.task, [question.case for question in asked.values()], seed)
-        }
-        self.draft.steps.extend(library.runner.steps[known:])
+        with self.recorded():
+            prepared = library.prepare_accepted(self.task, [question.case for question in asked.values()], seed)
+        accepted = {item.case.id: item for item in prepared}
         firsts = [next((q.case.id for q in several if q.case.id in accepted), "") for several in alternatives]
         group = [accepted[case_id] for case_id in firsts if case_id]
         self.draft.evidence["challenge"] = sha256_of([[item.input_hash, item.want_hash] for item in group])
         if not group:
             return
-        bench = Bench(self.task, library, seed)
-        verdict = bench.judge_group(group, self.folder / "challenge-runs", self.runner(built, group))
-        self.draft.add_program("challenge", verdict.ran)
+        with self.recorded():
+            bench = Bench(self.task, library, seed)
+            verdict = bench.judge_group(group, self.folder / "challenge-runs", self.runner(built, group))
+            self.draft.add_program("challenge", verdict.ran)
         if not verdict.passed:
             failed = verdict.cases[-1]
-            question: Question = asked[failed.case_id]
-            raise Stop(Stage.VERIFY, learned_by_heart(question, failed.diagnostics))
+            raise Stop(Stage.VERIFY, learned_by_heart(asked[failed.case_id], failed.diagnostics))
 
 
 def evidence(task: Task, candidate: Candidate, fingerprint: Fingerprint, seed: int) -> dict[str, str]:

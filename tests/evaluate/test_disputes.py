@@ -56,6 +56,10 @@ def test_a_faithful_kernel_is_not_blamed_for_a_case_that_float32_cannot_do(
     (case,) = outcome.cases
     assert (case.passed, outcome.passed_count) == (None, 0)
     assert case.error is not None and case.error > 1
+    runs = [step["step"] for step in outcome.steps].count("reference")
+    assert (
+        runs == 5
+    )  # in float64 and float32 for the case; once for the challenge, in float32 for each of its two cases
 
 
 @pytest.mark.parametrize("wrong", [lambda x: 0 * x, lambda x: x + np.float32(1), lambda x: x * np.nan])
