@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from kope.errors import ConfigError
 from kope.target.ascend import vendor
-from kope.target.ascend.toolkit import Toolkit, processor
+from kope.target.ascend.toolkit import Toolkit
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def describe(soc: str, toolkit: Toolkit | None = None) -> Chip:
 
 def platform_file(toolkit: Toolkit, soc: str) -> Mapping[str, float]:
     """Return the numbers of a toolkit's platform file of a SoC, by key; {} when there is none that can be read."""
-    path = toolkit.home / vendor.PLATFORM_FILE.format(arch=processor(), soc=soc)
+    path = toolkit.home / vendor.PLATFORM_FILE.format(arch=toolkit.processor, soc=soc)
     parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     try:
         parser.read_string(path.read_text("utf-8", "replace"))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kope.errors import KopeError
-from kope.target.ascend import profilers, toolkit, vendor
+from kope.target.ascend import profilers, vendor
 from kope.target.ascend.host import devices
-from kope.target.ascend.target import AscendTarget
+from kope.target.ascend.target import AscendTarget, compiler_version
 
 
 class Fact(NamedTuple):
@@ -33,7 +33,7 @@ def facts(target: AscendTarget) -> Iterator[Fact]:
         yield _failed("toolkit", missing)
         return
     yield Fact("toolkit", True, f"{found.label} in {found.home} ({found.origin})", found.problem)
-    yield _try("compiler", lambda: f"{toolkit.compiler_version(found)} ({found.compiler}, {found.form} form)")
+    yield _try("compiler", lambda: f"{compiler_version(found, target.host)} ({found.compiler}, {found.form} form)")
     yield _try("profiler", lambda: _profilers(target))
     yield from _cards(target)
     yield _try("chip", lambda: _chip(target))

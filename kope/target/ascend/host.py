@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from kope import sandbox
+from kope import process, sandbox
+from kope.target.ascend import toolkit as toolkits
 from kope.target.ascend import vendor
+from kope.target.ascend.toolkit import Toolkit
 
 MEMORY_BYTES = 24 << 30
 """The profiler's guide asks for 20 GB; it is a ceiling, not what is taken."""
@@ -21,22 +23,37 @@ _PROCESSES = 512
 
 
 class Host(Protocol):
-    """Runs programs with a folder of their own. Every end a program can come to is a value."""
+    """A machine with the toolkit. Every end a program can come to is a value."""
+
+    @property
+    def inherited(self) -> Mapping[str, str]:
+        """Those of vendor.INHERITED that are set in its environment."""
+
+    def find(self, home: Path | None) -> Toolkit:
+        """Return the toolkit to use; home: the chosen one. Raises ToolMissing."""
+
+    def place(self, path: Path) -> Path:
+        """Return what programs there call a file or folder of this machine."""
+
+    def ask(self, argv: Sequence[str], toolkit: Toolkit, *, timeout_s: float) -> process.Completed:
+        """Run a program of the vendor's that answers a question, unconfined and without files."""
 
     def run(
         self,
         argv: Sequence[str],
         folder: Path,
         *,
+        toolkit: Toolkit,
         environment: Mapping[str, str],
-        readable: Sequence[Path] = (),
-        writable: Sequence[Path] = (),
+        inputs: Sequence[Path] = (),
+        outputs: Sequence[Path] = (),
         card: int | None = None,
         wall_s: float,
     ) -> sandbox.Finished:
-        """Run a program in folder, which it can write; what it wrote there and in `writable` is there afterwards.
+        """Run a program in folder, which it can write; what it wrote there and the outputs are there afterwards.
 
-        card: the NPU it may use, renumbered to 0 for it. None: no NPU.
+        inputs: files and folders it reads; outputs: files it writes. environment: beside the toolkit's own. card: the
+        NPU it may use, renumbered to 0 for it; None: no NPU.
         """
 
 
@@ -44,16 +61,30 @@ class Host(Protocol):
 class LocalHost:
     """This machine. without: protections to leave out, for drivers that do not stand them."""
 
+    inherited: Mapping[str, str] = field(default_factory=dict)
     without: tuple[str, ...] = ()
+
+    def find(self, home: Path | None) -> Toolkit:
+        """Return the toolkit to use. Raises ToolMissing."""
+        return toolkits.find(home, self.inherited)
+
+    def place(self, path: Path) -> Path:
+        """Return the path itself."""
+        return path
+
+    def ask(self, argv: Sequence[str], toolkit: Toolkit, *, timeout_s: float) -> process.Completed:
+        """Run a program of the vendor's. Raises ToolMissing, MachineError."""
+        return process.run(argv, env=toolkit.environment, timeout_s=timeout_s)
 
     def run(
         self,
         argv: Sequence[str],
         folder: Path,
         *,
+        toolkit: Toolkit,
         environment: Mapping[str, str],
-        readable: Sequence[Path] = (),
-        writable: Sequence[Path] = (),
+        inputs: Sequence[Path] = (),
+        outputs: Sequence[Path] = (),
         card: int | None = None,
         wall_s: float,
     ) -> sandbox.Finished:
@@ -69,12 +100,17 @@ class LocalHost:
                 file_bytes=8 << 30,
                 processes=_PROCESSES,
             ),
-            readable=[*readable, *sandbox.python_paths()],
-            writable=writable,
+            readable=[*_folders(inputs), *toolkit.folders, *sandbox.python_paths()],
+            writable=_folders(outputs),
             devices=devices(card),
-            env={**environment, **visible},
+            env={**toolkit.environment, **environment, **visible},
             without=self.without,
         )
+
+
+def _folders(paths: Sequence[Path]) -> list[Path]:
+    """Return folders as they are, and the folders that files lie in, each once."""
+    return sorted({path if path.is_dir() else path.parent for path in paths})
 
 
 def devices(card: int | None) -> tuple[Path, ...]:

@@ -19,9 +19,7 @@ from kope.errors import ToolError
 from kope.model import LaunchCase, TensorFile, TensorSpec
 from kope.target.ascend import compile as compiling
 from kope.target.ascend import session
-from kope.target.ascend.chip import Chip
-from kope.target.ascend.host import Host
-from kope.target.ascend.toolkit import Toolkit
+from kope.target.ascend.compile import Calls
 
 COUNT = 100_003
 """Elements of the case: every core has work, and the last share is uneven."""
@@ -62,12 +60,10 @@ def wrong_elements(case: LaunchCase) -> int:
 class Probe:
     """Callable: whether the built-in kernel works on a card. Compiles it on first use; cache: where it is kept."""
 
-    def __init__(self, cache: Path, toolkit: Toolkit, chip: Chip, host: Host, *, limit_s: float = LIMIT_S) -> None:
+    def __init__(self, cache: Path, calls: Calls, *, limit_s: float = LIMIT_S) -> None:
         self._cache = cache
+        self._calls = calls
         self._limit_s = limit_s
-        self._toolkit = toolkit
-        self._chip = chip
-        self._host = host
 
     def __call__(self, card: int) -> bool:
         """Run the kernel in a process of its own. Raises ToolError when it cannot be compiled."""
@@ -77,17 +73,18 @@ class Probe:
             case = make_case(folder)
 
             def start(arguments: Sequence[str], where: Path) -> sandbox.Finished:
-                return self._host.run(
+                return self._calls.on.run(
                     ["./candidate", *arguments],
                     where,
-                    environment={**self._toolkit.environment, "ASCEND_PROCESS_LOG_PATH": str(where)},
-                    readable=self._toolkit.folders,
+                    toolkit=self._calls.toolkit,
+                    environment={"ASCEND_PROCESS_LOG_PATH": str(self._calls.on.place(where))},
                     card=card,
                     wall_s=self._limit_s,
                 )
 
-            chip = {"vector_core_count": self._chip.vector_cores, "ub_kernel_bytes": self._chip.ub_kernel_bytes}
-            done = session.run(start, [case], "verify", folder, chip, limit_s=self._limit_s)
+            chip = self._calls.chip
+            told = {"vector_core_count": chip.vector_cores, "ub_kernel_bytes": chip.ub_kernel_bytes}
+            done = session.run(start, [case], "verify", folder, told, limit_s=self._limit_s, place=self._calls.on.place)
             return done.trouble is None and all(run.ok for run in done.runs) and wrong_elements(case) == 0
 
     def _made(self) -> Path:
@@ -95,11 +92,12 @@ class Probe:
         return self._cache
 
     def _executable(self) -> Path:
-        named = f"{self._toolkit.home}\0{self._toolkit.version}\0{self._chip.arch}\0{source()}"
+        toolkit, chip = self._calls.toolkit, self._calls.chip
+        named = f"{toolkit.home}\0{toolkit.version}\0{toolkit.processor}\0{chip.arch}\0{source()}"
         kept = self._cache / hashlib.sha256(named.encode()).hexdigest()[:24]
         if not kept.exists():
             with tempfile.TemporaryDirectory(prefix="build-", dir=self._made(), ignore_cleanup_errors=True) as name:
-                built = compiling.build(source(), Path(name), toolkit=self._toolkit, chip=self._chip, on=self._host)
+                built = compiling.build(source(), Path(name), self._calls)
                 if built.executable is None:
                     said = built.diagnostics[0].message if built.diagnostics else "no message"
                     raise ToolError(f"the built-in kernel does not compile ({said}); see `kope doctor --selftest`")

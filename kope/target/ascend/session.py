@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kope import sandbox
 from kope.errors import ToolError
-from kope.model import CaseRun, Diagnostic, LaunchCase, RunMode
+from kope.model import CaseRun, Diagnostic, LaunchCase, RunMode, TensorFile
 from kope.target.ascend import faults
 from kope.target.ascend.faults import Fault
 from kope.target.twin.launch import Answer, describe, read_answers
@@ -60,17 +60,32 @@ def run(
     parameters: Mapping[str, float],
     *,
     limit_s: float,
+    place: Callable[[Path], Path],
 ) -> Session:
-    """Run cases in one process. Raises ToolError when the host program cannot use its files."""
+    """Run cases in one process. place: what a file is called where it runs.
+
+    Raises ToolError when the host program cannot use its files.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     nonce = secrets.token_hex(16)
-    text = describe(list(enumerate(cases)), mode=mode, nonce=nonce, parameters=parameters)
+    there = [_placed(case, place) for case in cases]
+    text = describe(list(enumerate(there)), mode=mode, nonce=nonce, parameters=parameters)
     (folder / "launch.txt").write_text(text, "utf-8")
     answers_file = folder / "answers.jsonl"
     answers_file.write_bytes(b"")
     done = start(["launch.txt", "answers.jsonl"], folder)
     data = answers_file.read_bytes()
     return _read(done, data, nonce, cases, limit_s)
+
+
+def _placed(case: LaunchCase, place: Callable[[Path], Path]) -> LaunchCase:
+    """Return a case with its files as they are called where it runs."""
+
+    def moved(tensor: TensorFile) -> TensorFile:
+        return tensor if tensor.path is None else replace(tensor, path=place(tensor.path))
+
+    inputs = tuple(None if tensor is None else moved(tensor) for tensor in case.inputs)
+    return replace(case, inputs=inputs, outputs=tuple(map(moved, case.outputs)))
 
 
 def _read(done: sandbox.Finished, data: bytes, nonce: str, cases: Sequence[LaunchCase], limit_s: float) -> Session:

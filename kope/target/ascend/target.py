@@ -7,26 +7,29 @@ has run on hardware so far; what it takes for granted is listed in `vendor`.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self, cast
 
-from kope import process, sandbox
+from kope import sandbox
 from kope.config import Settings
 from kope.errors import MachineError, ToolError
 from kope.model import Built, Candidate, CaseRun, Fingerprint, LaunchCase, Ran, RunMode, TimeKind
 from kope.target.ascend import cards as card_tables
 from kope.target.ascend import chip as chips
 from kope.target.ascend import compile as compiling
-from kope.target.ascend import probe, profilers, session, toolkit, vendor
+from kope.target.ascend import probe, profilers, session, vendor
 from kope.target.ascend.cards import CardReport
 from kope.target.ascend.chip import Chip
+from kope.target.ascend.compile import Calls
 from kope.target.ascend.host import Host, LocalHost
 from kope.target.ascend.pool import CardPool
 from kope.target.ascend.profilers import Profiler, Timing
+from kope.target.ascend.remote import RemoteHost
 from kope.target.ascend.runner import CardRunner
 from kope.target.ascend.session import Session
 from kope.target.ascend.toolkit import Toolkit
@@ -36,7 +39,7 @@ EVALUATOR = "1"
 """Version of what this target refuses and reports; part of every fingerprint."""
 CARD_LIMIT_S = 60.0
 SIMULATED_LIMIT_S = 1800.0
-_SMI_S = 30.0
+_QUESTION_S = 60.0
 _PROFILER_EXTRA_S = 240.0
 """What a profiler may take for itself: starting, replaying, writing its tables."""
 
@@ -47,15 +50,18 @@ class Choice:
 
     home: of the toolkit, None: find it. profiler: auto, msprof, msopprof or simulator. chip: used where no card says
     what it is. without: protections to leave out. inherited: variables of the environment (vendor.INHERITED).
-    probe_limit_s: what a known good kernel may take on a card before the card counts as hanging.
+    probe_limit_s: what a known good kernel may take on a card before the card counts as hanging. prefix: a command that
+    reaches another machine, () for this one; folder: where files lie there meanwhile.
     """
 
     home: Path | None = None
     profiler: profilers.Choice = "auto"
     chip: str = "910b2"
     without: tuple[str, ...] = ()
-    inherited: Mapping[str, str] | None = None
+    inherited: Mapping[str, str] = field(default_factory=dict)
     probe_limit_s: float = probe.LIMIT_S
+    prefix: tuple[str, ...] = ()
+    folder: str = "/tmp"
 
 
 class AscendTarget:
@@ -63,11 +69,12 @@ class AscendTarget:
 
     name = "ascend"
 
-    def __init__(self, cache: Path, choice: Choice | None = None, *, host: Host | None = None) -> None:
+    def __init__(self, cache: Path, choice: Choice | None = None) -> None:
         self._cache = cache
         self._choice = choice or Choice()
-        self._inherited = dict(self._choice.inherited or {})
-        self.host = host or LocalHost(self._choice.without)
+        self.host: Host = LocalHost(self._choice.inherited, self._choice.without)
+        if self._choice.prefix:
+            self.host = RemoteHost(self._choice.prefix, self._choice.folder)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -78,6 +85,8 @@ class AscendTarget:
             chip=settings.chip,
             without=settings.ascend_without,
             inherited=settings.inherited(vendor.INHERITED),
+            prefix=settings.ascend_prefix,
+            folder=settings.ascend_folder,
         )
         return cls(settings.cache / "ascend", choice)
 
@@ -89,24 +98,28 @@ class AscendTarget:
     @cached_property
     def toolkit(self) -> Toolkit:
         """The installation in use. Raises ToolMissing when there is none."""
-        return toolkit.find(self._choice.home, self._inherited)
+        return self.host.find(self._choice.home)
 
     @cached_property
     def report(self) -> CardReport:
         """What npu-smi says; no cards where it is not installed. Raises MachineError when it fails."""
-        return read_cards(self.toolkit)
+        return read_cards(self.toolkit, self.host)
 
     @cached_property
     def cards(self) -> tuple[card_tables.Card, ...]:
         """The cards that may be used: visible and not known to be ill."""
-        return tuple(card for card in card_tables.visible(self.report.cards, self._inherited) if card.healthy)
+        return tuple(card for card in card_tables.visible(self.report.cards, self.host.inherited) if card.healthy)
 
     @cached_property
     def chip(self) -> Chip:
         """The chip of the cards, else the one of the settings."""
-        return chips.describe(
-            soc_of(self.cards[0], self.toolkit) if self.cards else chips.soc_name(self._choice.chip), self.toolkit
-        )
+        named = soc_of(self.cards[0], self.toolkit, self.host) if self.cards else chips.soc_name(self._choice.chip)
+        return chips.describe(named, self.toolkit)
+
+    @cached_property
+    def calls(self) -> Calls:
+        """How the compiler is called."""
+        return Calls(self.toolkit, self.chip, self.host)
 
     @cached_property
     def profiler(self) -> Profiler:
@@ -123,24 +136,21 @@ class AscendTarget:
 
     @cached_property
     def _runner(self) -> CardRunner:
-        known_good = probe.Probe(
-            self._cache / "probe", self.toolkit, self.chip, self.host, limit_s=self._choice.probe_limit_s
-        )
+        known_good = probe.Probe(self._cache / "probe", self.calls, limit_s=self._choice.probe_limit_s)
         return CardRunner(None if self.profiler.simulated else self.pool, known_good)
 
     @cached_property
-    def _environment(self) -> dict[str, str]:
-        """What programs are started with; under the simulator its libraries come first."""
-        found = dict(self.toolkit.environment)
-        if self.profiler.simulated:
-            libraries = [simulator_libraries(self.toolkit, self.chip), found.get("LD_LIBRARY_PATH", "")]
-            found["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, libraries))
-        return found
+    def environment(self) -> dict[str, str]:
+        """What programs are started with beside the toolkit's own: under the simulator its libraries come first."""
+        if not self.profiler.simulated:
+            return {}
+        libraries = [simulator_libraries(self.toolkit, self.chip), self.toolkit.environment.get("LD_LIBRARY_PATH", "")]
+        return {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))}
 
     @cached_property
     def _fingerprint(self) -> Fingerprint:
         driver = f"; driver {self.report.driver}" if self.report.driver else ""
-        versions = f"{self.toolkit.label}; {toolkit.compiler_version(self.toolkit)}{driver}"
+        versions = f"{self.toolkit.label}; {compiler_version(self.toolkit, self.host)}{driver}"
         return Fingerprint("ascend", f"ascend:{self.chip.soc}:{self.profiler.name}", versions, EVALUATOR)
 
     def fingerprint(self) -> Fingerprint:
@@ -183,14 +193,11 @@ class AscendTarget:
 
     def build(self, candidate: Candidate, workdir: Path) -> Built:
         """Compile a candidate; what is wrong with it is data. Raises ToolError when the installation is at fault."""
-        simulated = self.profiler.simulated
-        return compiling.build(
-            candidate.source, workdir, toolkit=self.toolkit, chip=self.chip, on=self.host, simulated=simulated
-        )
+        return compiling.build(candidate.source, workdir, self.calls, simulated=self.profiler.simulated)
 
     def build_library(self, candidate: Candidate, workdir: Path) -> Built:
         """Compile a candidate into a shared library for a host program of one's own. Raises as `build` does."""
-        return compiling.build_library(candidate.source, workdir, toolkit=self.toolkit, chip=self.chip, on=self.host)
+        return compiling.build_library(candidate.source, workdir, self.calls)
 
     def run(
         self, built: Built, cases: Sequence[LaunchCase], mode: RunMode, workdir: Path, *, time_limit_s: float
@@ -258,10 +265,11 @@ class _Run:
         def start(arguments: Sequence[str], where: Path) -> sandbox.Finished:
             return self._start(["./candidate", *arguments], where, card, cases, self._limit_s)
 
-        return session.run(start, cases, "verify", folder, self._parameters({}), limit_s=self._limit_s)
+        told = self._parameters({})
+        return session.run(start, cases, "verify", folder, told, limit_s=self._limit_s, place=self._target.host.place)
 
     def _time(self, cases: Sequence[LaunchCase], card: int | None) -> Session:
-        profiler = self._target.profiler
+        profiler, place = self._target.profiler, self._target.host.place
         folder = self._folder()
         output = folder.resolve() / "profile"
         output.mkdir(mode=0o700)
@@ -271,9 +279,11 @@ class _Run:
         limit_s = self._limit_s + _PROFILER_EXTRA_S + pauses * len(cases)
 
         def start(arguments: Sequence[str], where: Path) -> sandbox.Finished:
-            return self._start(profiler.argv(["./candidate", *arguments], output), where, card, cases, limit_s)
+            argv = profiler.argv(["./candidate", *arguments], place(output))
+            return self._start(argv, where, card, cases, limit_s)
 
-        done = session.run(start, cases, "time", folder, self._parameters(profiler.parameters), limit_s=limit_s)
+        told = self._parameters(profiler.parameters)
+        done = session.run(start, cases, "time", folder, told, limit_s=limit_s, place=place)
         if not done.started and not done.done.stopped:
             words = profilers.last_words(done.done.output)
             raise ToolError(f"{profiler.name} did not run the program; {words}", done.done.argv)
@@ -295,17 +305,16 @@ class _Run:
     def _start(
         self, argv: Sequence[str], folder: Path, card: int | None, cases: Sequence[LaunchCase], limit_s: float
     ) -> sandbox.Finished:
-        outputs = (tensor.path for case in cases for tensor in case.outputs) if self._mode == "verify" else ()
-        inputs = (tensor.path for case in cases for tensor in case.inputs if tensor is not None)
-        return self._target.host.run(
+        outputs = [tensor.path for case in cases for tensor in case.outputs] if self._mode == "verify" else []
+        inputs = [tensor.path for case in cases for tensor in case.inputs if tensor is not None]
+        host = self._target.host
+        return host.run(
             argv,
             folder,
-            environment={**self._target._environment, "ASCEND_PROCESS_LOG_PATH": str(folder)},
-            readable=[
-                *sorted({path.parent for path in inputs if path is not None}),
-                *self._target.toolkit.folders,
-            ],
-            writable=sorted({path.parent for path in outputs if path is not None}),
+            toolkit=self._target.toolkit,
+            environment={**self._target.environment, "ASCEND_PROCESS_LOG_PATH": str(host.place(folder))},
+            inputs=[path for path in inputs if path is not None],
+            outputs=[path for path in outputs if path is not None],
             card=card,
             wall_s=limit_s,
         )
@@ -315,31 +324,42 @@ class _Run:
         return {"vector_core_count": chip.vector_cores, "ub_kernel_bytes": chip.ub_kernel_bytes, **more}
 
 
-def read_cards(found: Toolkit) -> CardReport:
+def compiler_version(found: Toolkit, host: Host) -> str:
+    """Return what the compiler's --version says it is, or why it says nothing. Raises ToolMissing without one."""
+    done = host.ask([str(found.compiler), "--version"], found, timeout_s=_QUESTION_S)
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    if done.returncode != 0 or not lines:
+        return f"--version ended with status {done.returncode}"
+    version = re.search(r"clang version \S+", lines[0])
+    return version.group() if version else lines[0].strip()
+
+
+def read_cards(found: Toolkit, host: Host) -> CardReport:
     """Return the cards npu-smi shows; none where it is not installed. Raises MachineError when it fails."""
     program = found.program("npu-smi")
     if program is None:
         return CardReport((), "")
-    done = process.run([str(program), "info"], env=found.environment, timeout_s=_SMI_S)
+    done = host.ask([str(program), "info"], found, timeout_s=_QUESTION_S)
     if done.returncode != 0 or done.timed_out:
         words = " ".join((done.stderr or done.stdout).split())[:200] or f"status {done.returncode}"
         raise MachineError(f"npu-smi info failed ({words}); check the driver, then `kope doctor`")
     return card_tables.read_info(done.stdout)
 
 
-def soc_of(card: card_tables.Card, found: Toolkit) -> str:
+def soc_of(card: card_tables.Card, found: Toolkit, host: Host) -> str:
     """Return the SoC name of a card: from the table, or where that says only Ascend910, from the board's own page."""
     name = chips.soc_name(card.name)
     if name not in ("Ascend910", "Ascend950"):
         return name
-    program = found.needed("npu-smi")
-    argv = [str(program), "info", "-t", "board", "-i", str(card.npu), "-c", str(card.chip)]
-    done = process.run(argv, env=found.environment, timeout_s=_SMI_S)
+    argv = [str(found.needed("npu-smi")), "info", "-t", "board", "-i", str(card.npu), "-c", str(card.chip)]
+    done = host.ask(argv, found, timeout_s=_QUESTION_S)
     return chips.soc_name(card_tables.read_chip_name(done.stdout) or card.name)
 
 
 def simulator_libraries(found: Toolkit, chip: Chip) -> str:
     """Return the folder of the simulator's libraries for a chip. Raises ToolError when the toolkit has none."""
+    if found.programs is not None:
+        raise ToolError(f"the simulator is used on this machine only, not behind a command; use a card of {chip.soc}")
     places = [
         found.home / place.format(soc=chip.soc, arch=chip.arch.replace("-", "_")) for place in vendor.SIMULATOR_PLACES
     ]

@@ -31,7 +31,9 @@ class Toolkit:
     """An installation of CANN.
 
     home: what ASCEND_HOME_PATH names. origin: what led there. version: "" when no file names it. environment: what its
-    programs need to be started with. problem: what is odd about it, "" for nothing.
+    programs need to be started with. problem: what is odd about it, "" for nothing. programs: where each is, when that
+    cannot be looked up here because the toolkit is on another machine. processor: as its folders spell it: x86_64,
+    aarch64.
     """
 
     home: Path
@@ -39,6 +41,8 @@ class Toolkit:
     version: str
     environment: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+    programs: Mapping[str, Path] | None = None
+    processor: str = field(default_factory=platform.machine)
 
     @property
     def form(self) -> Form:
@@ -48,8 +52,10 @@ class Toolkit:
 
     def program(self, name: str) -> Path | None:
         """Return where one of its programs is: its own folders first, then the PATH that its set_env.sh made."""
+        if self.programs is not None:
+            return self.programs.get(name)
         for place in vendor.COMPILER_PLACES:
-            path = self.home / place.format(arch=processor()) / name
+            path = self.home / place.format(arch=self.processor) / name
             if os.access(path, os.X_OK):
                 return path
         found = shutil.which(name, path=self.environment.get("PATH", os.defpath))
@@ -68,6 +74,12 @@ class Toolkit:
         """The compiler. Raises ToolMissing."""
         return self.needed("bisheng") if self.form == "asc" else self.needed("bisheng", "ccec")
 
+    @staticmethod
+    def version_in(text: str) -> str:
+        """Return the version that the text of one of its files names, "" for none."""
+        found = re.search(r"^\s*version\s*=\s*\"?([0-9][\w.+-]*)", text, re.MULTILINE | re.IGNORECASE)
+        return found[1] if found else ""
+
     @property
     def label(self) -> str:
         """What fingerprints and doctor show, e.g. "CANN 9.0.0"."""
@@ -82,11 +94,6 @@ class Toolkit:
             if folder and Path(folder).is_dir():
                 found.add(Path(folder))
         return tuple(sorted(found))
-
-
-def processor() -> str:
-    """Return the processor as the toolkit's folders spell it: x86_64, aarch64."""
-    return platform.machine()
 
 
 def find(chosen: Path | None, inherited: Mapping[str, str], places: Sequence[str] = vendor.INSTALL_PLACES) -> Toolkit:
@@ -147,7 +154,7 @@ def capture(script: Path, inherited: Mapping[str, str]) -> dict[str, str]:
 
 def by_hand(home: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the variables a toolkit's programs need, as its set_env.sh would set them."""
-    folders = [home / place.format(arch=processor()) for place in vendor.COMPILER_PLACES]
+    folders = [home / place.format(arch=platform.machine()) for place in vendor.COMPILER_PLACES]
     libraries = [home / "lib64", Path("/usr/local/Ascend/driver/lib64"), Path("/usr/local/Ascend/driver/lib64/driver")]
     path = [str(folder) for folder in folders if folder.is_dir()] + [inherited.get("PATH", os.defpath)]
     loaded = [str(folder) for folder in libraries if folder.is_dir()] + [inherited.get("LD_LIBRARY_PATH", "")]
@@ -163,22 +170,11 @@ def by_hand(home: Path, inherited: Mapping[str, str]) -> dict[str, str]:
 def read_version(home: Path) -> str:
     """Return the version its files name, e.g. "9.1.0" or "8.3.RC2"; "" when none does."""
     for place in vendor.VERSION_FILES:
-        path = home / place.format(arch=processor())
+        path = home / place.format(arch=platform.machine())
         try:
             text = path.read_text("utf-8", "replace")
         except OSError:
             continue
-        found = re.search(r"^\s*version\s*=\s*\"?([0-9][\w.+-]*)", text, re.MULTILINE | re.IGNORECASE)
-        if found:
-            return found[1]
+        if found := Toolkit.version_in(text):
+            return found
     return ""
-
-
-def compiler_version(toolkit: Toolkit) -> str:
-    """Return what the compiler's --version says it is, or why it says nothing. Raises ToolMissing."""
-    done = process.run([str(toolkit.compiler), "--version"], env=toolkit.environment, timeout_s=_CAPTURE_S)
-    lines = (done.stdout or done.stderr).strip().splitlines()
-    if done.returncode != 0 or not lines:
-        return f"--version ended with status {done.returncode}"
-    found = re.search(r"clang version \S+", lines[0])
-    return found.group() if found else lines[0].strip()
