@@ -41,9 +41,7 @@ def prompt_for(task: Task, parts: Parts) -> tuple[State, Assembled]:
 def ask(task: Task, parts: Parts, memory: SessionMemory) -> tuple[Ask, Assembled]:
     """Make a prompt and keep it under an id that `tell` ties an attempt to."""
     _, prompt = prompt_for(task, parts)
-    kept = memory.store.ask(
-        memory.session_id, task.digest, sent(prompt), used=prompt.used, parent_id=prompt.base_id
-    )
+    kept = memory.store.ask(memory.session_id, task.digest, sent(prompt), used=prompt.used, parent_id=prompt.base_id)
     return kept, prompt
 
 

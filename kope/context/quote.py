@@ -10,6 +10,7 @@ import unicodedata
 
 _BACKTICKS = re.compile(r"`+")
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co")
+_ASCII_CONTROL = dict.fromkeys(code for code in (*range(32), 127) if chr(code) not in "\n\t")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _SECRET = re.compile(
     r"\b(?:sk|pk|rk)-[\w-]{16,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abposr]-[\w-]{10,}"
@@ -31,6 +32,8 @@ _INCLUDE = re.compile(r"^\s*#\s*include\b")
 def clean(text: str) -> str:
     """Drop terminal escapes, control and invisible format characters; keep line breaks and tabs."""
     text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    if text.isascii():  # Nearly all text is, and this is ten times as fast.
+        return text.translate(_ASCII_CONTROL)
     return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in _INVISIBLE)
 
 
