@@ -50,6 +50,7 @@ class Plan:
     memory: on, off, placebo, or only:FILE. context, window: for proposers that send a prompt; active: the budgeted
     context, passive: the hot tier and ways to ask for more, none: the hot tier alone. baseline: a kernel to try first
     and to measure against; None: the first that is right. proposals: how many one prompt is answered with, by llm.
+    agent: who answers asks; each has a session of its own.
     """
 
     proposer: str = "search"
@@ -60,13 +61,15 @@ class Plan:
     seed: int = 0
     window: int | None = None
     proposals: int = 1
+    agent: str = ""
     baseline: Candidate | None = None
     run: str = ""
 
     def key(self) -> dict[str, Any]:
         """Return the part of it that a resumed run has to share."""
         if self.proposer == Outside.name:
-            return {"proposer": self.proposer}  # every ask and tell on a task is of one session
+            # Every ask and tell of an agent on a task is of one session.
+            return {"proposer": self.proposer, **({"agent": self.agent} if self.agent else {})}
         prompting = {} if self.proposer == "search" else {"context": self.context, "window": self.window}
         return {
             "proposer": self.proposer,

@@ -12,6 +12,9 @@ from kope.cli import options
 from kope.cli.output import print_json, print_rich, progress, say
 from kope.cli.setup import db_words, read_candidate, the_task
 
+AgentOption = Annotated[
+    str, typer.Option("--agent", help="Who works: of several on one task, each goes on from its own last attempt.")
+]
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A folder, or a name on the task path.")]
 
 
@@ -27,6 +30,7 @@ def ask(
     chip: options.ChipOption = None,
     memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
     context: options.ContextOption = "active",
+    agent: AgentOption = "",
     window: options.WindowOption = None,
     db: options.DbOption = None,
     json: options.JsonOption = False,
@@ -37,7 +41,7 @@ def ask(
 
     options.check_context(context)
     settings = config.load({"target": target, "chip": chip, "db": db, "window": window})
-    plan = wiring.Plan("ask", memory=memory, context=context)
+    plan = wiring.Plan("ask", memory=memory, context=context, agent=agent)
     found = the_task(settings, task)
     with wiring.open_session([found], plan, settings) as opened:
         kept, made = asking.ask(found, opened.parts, opened.memory)
@@ -46,7 +50,8 @@ def ask(
         print_json(ask_document(kept, made, wiring.budget(plan, settings), incumbent))
         return
     typer.echo(made.text)
-    say(f"Answer with: kope tell {shlex.quote(task)} FILE --ask {kept.id}{db_words(settings)}", to_stderr=True)
+    who = f" --agent {shlex.quote(agent)}" if agent else ""
+    say(f"Answer with: kope tell {shlex.quote(task)} FILE --ask {kept.id}{who}{db_words(settings)}", to_stderr=True)
 
 
 def tell(
@@ -57,6 +62,7 @@ def tell(
     ask: Annotated[str | None, typer.Option("--ask", help="The id that kope ask printed with the prompt.")] = None,
     move: Annotated[str, typer.Option(help="A short name for what was changed, else edit.")] = "",
     thought: Annotated[str, typer.Option(help="Why, in a sentence; it is remembered with the attempt.")] = "",
+    agent: AgentOption = "",
     target: options.TargetOption = None,
     chip: options.ChipOption = None,
     compiler: options.CompilerOption = None,
@@ -70,9 +76,10 @@ def tell(
     from kope.report.prompt import next_step, tell_document
 
     settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs, "db": db})
+    plan = wiring.Plan("ask", agent=agent)
     found = the_task(settings, task)
     candidate = read_candidate(file)
-    with progress() as tell_what, wiring.open_session([found], wiring.Plan("ask"), settings) as opened:
+    with progress() as tell_what, wiring.open_session([found], plan, settings) as opened:
         asked = opened.store.asked(ask) if ask is not None else None
         tell_what(f"judging {file} on the {len(found.cases)} cases of {found.name}")
         told = asking.read_answer(candidate.source, asked, opened.memory, move=move, thought=thought)

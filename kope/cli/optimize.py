@@ -94,7 +94,7 @@ def optimize(
         raise typer.BadParameter("--baseline is a kernel of one task; give one TASK")
     settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs, "db": db})
     given = read_candidate(baseline) if baseline is not None else None
-    plan = Plan(proposer, model, command, memory, context or "active", seed, window, proposals, given)
+    plan = Plan(proposer, model, command, memory, context or "active", seed, window, proposals, baseline=given)
     limits = Limits(iterations, patience, tokens, seconds(time))
     found = [the_task(settings, name) for name in dict.fromkeys(tasks)]
     finished = _run(found, plan, limits, settings, cost=cost, quiet=json)

@@ -304,6 +304,18 @@ def test_passive_and_no_context_hold_the_hot_tier_and_say_how_to_ask_for_more(pl
     assert "## More" not in none["prompt"] and none["tokens"] < passive["tokens"] < active["tokens"]
 
 
+def test_agents_on_one_task_go_on_from_their_own_last_attempts(place: Path) -> None:
+    for agent, time_us in (("ada", 9), ("bob", 8)):
+        asked = parsed(kope("ask", "double", "--agent", agent, "--json").stdout, "ask")
+        kernel = f"// by {agent}\n" + marked(time_us, "fail=ub-overflow")
+        kope("tell", "double", "-", "--ask", asked["ask"], "--agent", agent, stdin=kernel, code=1)
+    prompts = {agent: kope("ask", "double", "--agent", agent).stdout for agent in ("ada", "bob")}
+    for agent, other in (("ada", "bob"), ("bob", "ada")):
+        now = prompts[agent].partition("## Now")[2]
+        assert f"// by {agent}" in now and f"// by {other}" not in now
+    assert "--agent ada" in kope("ask", "double", "--agent", "ada").stderr
+
+
 def test_tokens_of_prompts_are_summed_by_session_and_role(place: Path) -> None:
     asked = parsed(kope("ask", "double", "--json").stdout, "ask")
     kope("tell", "double", "-", "--ask", asked["ask"], stdin=marked(8, "fail=ub-overflow"), code=1)
