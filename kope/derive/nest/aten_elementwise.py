@@ -157,6 +157,7 @@ RULES: dict[str, Rule] = {
     "log": _same("log"),
     "sqrt": _same("sqrt"),
     "square": _same("square"),
+    "gcd": lambda c: composed.gcd(c.b, c.node(0), c.node(1)),
     "tanh": lambda c: composed.tanh(c.b, c.node(0)),
     "sigmoid": _same("sigmoid"),
     "floor": _same("floor"),

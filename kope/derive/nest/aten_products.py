@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kope.derive.nest import composed
+from kope.derive.nest import composed, sampling
 from kope.derive.nest.call import Call, Rule, T, to_kind
 from kope.derive.nest.tensors import TensorBuilder, numel
 from kope.errors import DeriveError
@@ -148,7 +148,34 @@ def _uneven_windows(b: TensorBuilder, x: int, axis: int, made: int) -> int:
     return b.contract(x, share, (letters, f"z{letters[axis]}", letters[:axis] + "z" + letters[axis + 1 :]))
 
 
+def _upsample(axes: int) -> Rule:
+    """upsample_linear1d, bilinear2d, trilinear3d: input, sizes, align_corners, scales one by one or as a list."""
+
+    def rule(c: Call) -> int:
+        x, corners = c.node(0), bool(c.args[2])
+        given = list(c.args[3]) if len(c.args) > 3 and isinstance(c.args[3], list) else list(c.args[3:])
+        scales: list[float | None] = [*given, *[None] * axes]
+        for at in range(axes):
+            scale = scales[at]
+            x = sampling.resize_linear(c.b, x, 2 + at, c.result.shape[2 + at], corners, scale)
+        return x
+
+    return rule
+
+
+def _grid_sampler(c: Call) -> int:
+    """input, grid, interpolation mode, padding mode, align_corners."""
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    mode, padding = modes[int(c.args[2])], paddings[int(c.args[3])]
+    return sampling.grid_sample(c.b, c.node(0), c.node(1), mode, padding, bool(c.args[4]))
+
+
 RULES: dict[str, Rule] = {
+    "upsample_linear1d": _upsample(1),
+    "upsample_bilinear2d": _upsample(2),
+    "upsample_trilinear3d": _upsample(3),
+    "grid_sampler_2d": _grid_sampler,
+    "grid_sampler_3d": _grid_sampler,
     "mm": _product("mk", "kn", "mn"),
     "bmm": _product("bmk", "bkn", "bmn"),
     "mv": _product("mk", "k", "m"),

@@ -16,6 +16,8 @@ _ERFC = (
 _ERF = (1.1283791670955126, -0.37612638903183754, 0.11283791670955126, -0.026866170645131252, 0.005223977625442188)
 """Taylor series of erf around 0 in odd powers."""
 
+_EUCLID_STEPS = 34
+"""Fibonacci numbers are the worst case: the 35th is the largest below 2^24 whose pair takes so many."""
 _TANH = (-0.333332819422, 0.133314422036, -0.0537397155531, 0.0206390887954, -0.00570498872745)
 
 
@@ -57,7 +59,7 @@ def gelu(b: TensorBuilder, x: int, approximate: str) -> int:
 
 
 def tanh(b: TensorBuilder, x: int) -> int:
-    """The hyperbolic tangent: near 0 by a polynomial (Cephes, tanh), where the quotient of exponentials would cancel."""
+    """The hyperbolic tangent: near 0, where the quotient of exponentials cancels, by a polynomial (Cephes, tanh)."""
     near = b.pointwise("lt", b.pointwise("abs", x), b.scalar(0.625))
     square = b.pointwise("square", x)
     series = b.pointwise("add", x, b.pointwise("mul", b.pointwise("mul", x, square), polynomial(b, square, _TANH)))
@@ -160,6 +162,17 @@ def remainder(b: TensorBuilder, x: int, y: int) -> int:
 def fmod(b: TensorBuilder, x: int, y: int) -> int:
     """x - trunc(x / y) y: it has the sign of x."""
     return b.pointwise("sub", x, b.pointwise("mul", b.pointwise("trunc", b.pointwise("div", x, y)), y))
+
+
+def gcd(b: TensorBuilder, x: int, y: int) -> int:
+    """The greatest common divisor by Euclid's steps, as many as numbers of 24 bits can need."""
+    x, y = b.pointwise("abs", x), b.pointwise("abs", y)
+    for _ in range(_EUCLID_STEPS):
+        done = b.pointwise("eq", y, b.scalar(0.0, "int"))
+        divisor = b.pointwise("select", done, b.scalar(1.0, "int"), y)
+        rest = remainder(b, x, divisor)
+        x, y = b.pointwise("select", done, x, y), b.pointwise("select", done, y, rest)
+    return x
 
 
 def clamp(b: TensorBuilder, x: int, low: int | None, high: int | None) -> int:

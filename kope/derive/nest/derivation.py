@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kope.derive.nest.bounds import check_exact
 from kope.derive.nest.emit import emit_nests
 from kope.derive.nest.planner import Plan, plan_phases
 from kope.derive.nest.tensor_capture import Captured, capture_tensors
 from kope.errors import DeriveError
-from kope.model import Case, Task
+from kope.model import Case, CaseInput, Task
 
 TILE = 4096
 _UNKNOWN = {"float64": "float32"}
@@ -73,8 +74,14 @@ def complete(plan: NestPlan) -> NestPlan:
 def _planned(task: Task, case: Case, captured: Captured) -> Plan:
     if captured.graph is None:
         raise DeriveError(captured.error)
+    check_exact(captured.graph, [_magnitude(item) for item in case.inputs])
     inputs = [item.spec.dtype if item is not None else "" for item in case.inputs]
     return plan_phases(captured.graph, inputs, _output_dtypes(task, case, captured))
+
+
+def _magnitude(item: CaseInput | None) -> float:
+    """Largest absolute value of an input."""
+    return 0.0 if item is None else max(abs(item.values.low), abs(item.values.high))
 
 
 def _output_dtypes(task: Task, case: Case, captured: Captured) -> list[str]:

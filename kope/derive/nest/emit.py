@@ -79,7 +79,7 @@ def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], tile: int = 4096)
         "parameters": ", ".join(f"GM_ADDR {name}" for name in names),
         "pointers": names,
         "arguments": ", ".join(_argument(buffer) for buffer in pointers),
-        "attrs": _attr_words(task),
+        "attrs": varying_attrs(task),
         "input_count": len(task.inputs),
     }
     return tidy(render("skeletons/nests.asc", k=context))
@@ -402,24 +402,14 @@ def _shapes(case: Case) -> str:
     return " ".join(parts)[:80]
 
 
-def _attr_words(task: Task) -> list[str]:
-    """Statements that add every attribute that is not the same in all cases to a signature."""
-    made = []
-    for name in varying_attrs(task):
-        if isinstance(_value(task, task.cases[0], name), str):
-            made.append(f'signature.Add(kope_attr_s(call, "{name}", ""));')
-        else:
-            made.append(f'signature.Add(kope_attr_f(call, "{name}", 0.0));')
-    return made
-
-
 def varying_attrs(task: Task) -> list[str]:
     """Attributes that tell cases apart."""
     return [name for name in task.attrs if len({repr(_value(task, case, name)) for case in task.cases}) > 1]
 
 
 def _value(task: Task, case: Case, name: str) -> Any:
-    return case.attrs.get(name, task.attrs[name])
+    """An attribute as the call has it, None when it has none."""
+    return (case.attrs or task.attrs).get(name)
 
 
 def signature_of(task: Task, case: Case) -> int:
@@ -432,12 +422,23 @@ def signature_of(task: Task, case: Case) -> int:
         dtype = _DTYPE_NUMBERS[item.spec.dtype] if item.spec.numel else _ABSENT
         words += [dtype, len(item.spec.shape), *item.spec.shape]
     for name in varying_attrs(task):
-        value = _value(task, case, name)
-        if isinstance(value, str):
-            words += [*value.encode(), 256]
-        else:
-            words.append(struct.unpack("<Q", struct.pack("<d", float(value)))[0])
+        words += _attr_words(_value(task, case, name))
     made = _FNV_START
     for word in words:
         made = ((made ^ word) * _FNV_PRIME) & _WORD
     return made
+
+
+def _attr_words(value: Any) -> list[int]:
+    if value is None:
+        return [_ABSENT]
+    if isinstance(value, str):
+        return [*value.encode(), 256]
+    if isinstance(value, (list, tuple)):
+        return [len(value), *(_bits(item) for item in value)]
+    return [_bits(value)]
+
+
+def _bits(value: float) -> int:
+    """A number as the bits of a double."""
+    return int(struct.unpack("<Q", struct.pack("<d", float(value)))[0])

@@ -71,6 +71,7 @@ _LAYOUT: dict[str, Callable[[TensorNode, list[Any]], Any]] = {
     "slice": lambda node, args: args[0][_window(node.params, args[0].ndim, node.shape[node.params[0]])],
     "windows": lambda node, args: _windowed(node, args[0]),
     "cat": lambda node, args: np.concatenate(args, axis=node.params[0]),
+    "packed": lambda node, args: args[0],
     "pad": lambda node, args: np.pad(
         args[0], tuple(zip(node.params[0], node.params[1], strict=True)), constant_values=node.params[2]
     ),

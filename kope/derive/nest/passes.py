@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
-from kope.derive.nest.tensors import TensorBuilder, TensorGraph, TensorNode, numel
+from kope.derive.nest.composed import pad
+from kope.derive.nest.tensors import SCANS, TensorBuilder, TensorGraph, TensorNode, numel
 from kope.errors import DeriveError
 
 MOST_COMPARISONS = 1 << 31
 """Sorting compares every pair of a row; beyond this many it would take minutes."""
+
+LONGEST_WALK = 64
+"""Steps of a scan one after the other; longer ones are cut into pieces."""
 
 Visit = Callable[[TensorBuilder, TensorNode, Sequence[int]], "int | None"]
 
@@ -95,9 +100,51 @@ def _sort(builder: TensorBuilder, node: TensorNode, args: Sequence[int]) -> int:
     return builder.add("put-along", (empty, source, rank), shape, kind, axis, "set")
 
 
+def _scan(builder: TensorBuilder, node: TensorNode, args: Sequence[int]) -> int:
+    """Long axes are scanned in pieces: within every piece, over the ends of the pieces, and both together."""
+    axis = node.params[0]
+    return scan(builder, node.op, args[0], axis)
+
+
+def scan(builder: TensorBuilder, op: str, x: int, axis: int) -> int:
+    """A scan along one axis; what is walked lies in front, so that every step takes whole runs."""
+    shape, kind = builder.shape(x), builder.kind(x)
+    extent = shape[axis]
+    if extent > LONGEST_WALK:
+        return _scan_in_pieces(builder, op, x, axis)
+    if axis < len(shape) - 1 or len(shape) == 1:
+        return builder.add(op, (x,), shape, kind, axis)
+    front = builder.packed(builder.permute(x, [axis, *range(axis)]))
+    walked = builder.add(op, (front,), builder.shape(front), kind, 0)
+    return builder.permute(walked, [*range(1, len(shape)), 0])
+
+
+def _scan_in_pieces(builder: TensorBuilder, op: str, x: int, axis: int) -> int:
+    shape, kind = builder.shape(x), builder.kind(x)
+    extent = shape[axis]
+    piece = math.isqrt(extent - 1) + 1
+    pieces = -(-extent // piece)
+    combine, neutral = _COMBINED[op]
+    lead, tail = shape[:axis], shape[axis + 1 :]
+    widths = [pieces * piece - extent if at == axis else 0 for at in range(len(shape))]
+    x = pad(builder, x, [0] * len(shape), widths, neutral)
+    inner = scan(builder, op, builder.reshape(x, [*lead, pieces, piece, *tail]), axis + 1)
+    ends = builder.slice(inner, axis + 1, piece - 1, piece)
+    outer = scan(builder, op, builder.reshape(ends, [*lead, pieces, *tail]), axis)
+    before = pad(builder, outer, [1 if at == axis else 0 for at in range(len(shape))], [0] * len(shape), neutral)
+    before = builder.slice(before, axis, 0, pieces)
+    spread = builder.reshape(before, [*lead, pieces, 1, *tail])
+    made = builder.pointwise(combine, inner, spread, kind=kind)
+    return builder.slice(builder.reshape(made, [*lead, pieces * piece, *tail]), axis, 0, extent)
+
+
+_COMBINED = {
+    "cumsum": ("add", 0.0), "cumprod": ("mul", 1.0), "cummax": ("max", -math.inf), "cummin": ("min", math.inf),
+}  # fmt: skip
 _PASSES: dict[str, Visit] = {
     "argmax": _arg_reduction,
     "argmin": _arg_reduction,
     "sort": _sort,
     "sort-index": _sort,
+    **dict.fromkeys(SCANS, _scan),
 }

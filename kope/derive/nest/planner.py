@@ -156,6 +156,8 @@ class _Planner:
             target = self._take(node, target) if node.op.startswith("take") else self._put(node, target)
         elif node.op == "cat":
             self._cat(node, target)
+        elif node.op == "packed":
+            self._copy(self.view(node.args[0]), target)
         elif node.op == "pad":
             self._pad(node, target)
         else:

@@ -7,6 +7,7 @@ of planner.py.
     permute (axes,)               reshape ()                   expand (): axes of extent 1, or new ones in front
     slice (axis, start, step)     cat (axis,)                  pad (before, after, value)
     windows (axis, stride, dilation): the axis as two, the window and the place inside it
+    packed (): the same, stored without gaps
     update (axis, start, step): the first argument with the second in place of such a slice
     sum, prod, amax, amin, argmax, argmin (axes,): these axes go away
     contract (left, right, out): labels of the axes of two factors and of the result, summed over all others
@@ -30,7 +31,7 @@ from kope.errors import DeriveError
 Shape = tuple[int, ...]
 POINTWISE = frozenset({*UNARY, *BINARY, *COMPARE, "select"})
 LAYOUT = frozenset({"permute", "reshape", "expand", "slice", "windows"})
-ASSEMBLY = frozenset({"cat", "pad", "update"})
+ASSEMBLY = frozenset({"cat", "pad", "update", "packed"})
 REDUCTIONS = frozenset({"sum", "prod", "amax", "amin"})
 ARG_REDUCTIONS = frozenset({"argmax", "argmin"})
 SCANS = frozenset({"cumsum", "cumprod", "cummax", "cummin"})
@@ -190,6 +191,10 @@ class TensorBuilder:
         if tuple(shape) == self.shape(x):
             return x
         return self.add("expand", (x,), tuple(shape), self.kind(x))
+
+    def packed(self, x: int) -> int:
+        """The same tensor, stored without gaps: for what would be read many times in jumps."""
+        return self.add("packed", (x,), self.shape(x), self.kind(x))
 
     def slice(self, x: int, axis: int, start: int, stop: int, step: int = 1) -> int:
         """x[..., start:stop:step, ...] with 0 <= start <= stop <= extent."""

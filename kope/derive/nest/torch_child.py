@@ -255,7 +255,7 @@ def result_of(node: Any) -> Any:
 
     value = node.meta["val"]
     while isinstance(value, (list, tuple)):
-        value = value[0]
+        value = next(item for item in value if item is not None)
     return Result(kind_of(value.dtype), dtype_name(value.dtype), tuple(map(int, value.shape)))
 
 
