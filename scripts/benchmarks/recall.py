@@ -4,9 +4,9 @@
 
 What helps is found out by replay. FILE is a database of finished searches. For every task the search is run once
 without memory, and once with each of a pool of experiences drawn at random from the other tasks, alone; what an
-experience saved is the attempts it spared until within 5% of the best. Then every way of ranking is asked at the
-state after the first kernel, and its order of the pool is held against what they saved. Outcomes are kept in DIR;
-stopped, it goes on.
+experience saved is by how much the best kernel so far was faster with it than without, as a logarithm, summed over
+attempts. Then every way of ranking is asked at the state after the first kernel, and its order of the pool is held
+against what they saved. Outcomes are kept in DIR; stopped, it goes on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kope.memory.embedding import find_embedder
 from kope.memory.ranking import WEIGHTS
 from kope.model import Attempt, MoveEvidence, Recall, State, Task
 from kope.propose.search import bound_by
-from kope.report.curve import attempts_to, best_so_far
+from kope.report.curve import best_so_far
 from kope.session import SessionMemory
 from kope.task import read_tasks
 
@@ -91,27 +91,29 @@ def replay(
 
 
 def judged(
-    task: Task,
-    pool: Sequence[MoveEvidence],
-    attempts: int,
-    settings: config.Settings,
-    judge: OutcomeCache,
-    best_us: float,
+    task: Task, pool: Sequence[MoveEvidence], attempts: int, settings: config.Settings, judge: OutcomeCache
 ) -> tuple[Attempt, dict[str, float]]:
-    """Return the first attempt on a task, and what each experience of the pool saved, in attempts."""
+    """Return the first attempt on a task, and what each experience of the pool saved."""
     alone = replay(task, None, attempts, settings, judge)
-
-    def needed(history: Sequence[Attempt]) -> int:
-        return attempts_to(best_so_far(history), best_us) or attempts + 1
-
-    without = needed(alone)
+    without = best_so_far(alone)
     saved = {}
     for told in pool:
         history = replay(task, told, attempts, settings, judge)
-        saved[told.experience_id] = float(max(0, without - needed(history)))
-    helpful = sum(value > 0 for value in saved.values())
-    tell(f"{task.name}: {without} attempts without memory; {helpful} of {len(pool)} experiences save some")
+        saved[told.experience_id] = max(0.0, faster(best_so_far(history), without, attempts))
+    helpful = sum(value > 0.0 for value in saved.values())
+    tell(f"{task.name}: {helpful} of {len(pool)} experiences save something, at most {max(saved.values()):.2f}")
     return alone[0], saved
+
+
+def faster(times: Sequence[float | None], than: Sequence[float | None], attempts: int) -> float:
+    """Return the sum over attempts of log(best time of the second / best time of the first); a run that ended keeps its
+    last, and before both have a kernel nothing is counted."""
+    total = 0.0
+    for place in range(attempts):
+        left, right = times[min(place, len(times) - 1)], than[min(place, len(than) - 1)]
+        if left is not None and right is not None:
+            total += math.log(right / left)
+    return total
 
 
 # --- how it is ranked -----------------------------------------------------------------------------------------------
@@ -151,12 +153,6 @@ def scores_of(
     found["recency"] = ndcg(complete([by_attempt[name] for name in newest if name in by_attempt], saved, rng))
     found["random"] = float(np.mean([ndcg(complete([], saved, rng)) for _ in range(200)]))
     return found
-
-
-def best_known(store: Store, task: Task) -> float:
-    """Return the best time of a task that any of the searches came to."""
-    times = [us for us in best_so_far(store.attempts(task_digest=task.digest)) if us is not None]
-    return min(times, default=0.0)
 
 
 def show(by_task: Mapping[str, Mapping[str, float]]) -> None:
@@ -204,7 +200,7 @@ def main() -> None:
         moves = store.recall(RecallQuery(hardware=judge.fingerprint().hardware, limit=0)).moves
         for task in tasks:
             pool = drawn(moves, task, asked.pool)
-            first, saved = judged(task, pool, asked.attempts, settings, cache, best_known(store, task))
+            first, saved = judged(task, pool, asked.attempts, settings, cache)
             shown[task.name] = saved
             if any(saved.values()):  # where nothing helps, no order is better than another
                 by_task[task.name] = scores_of(store, task, first, saved, known)
