@@ -49,7 +49,7 @@ def _values(node: TensorNode) -> tuple[int, ...]:
 
 
 def _check_use(node: TensorNode, graph: TensorGraph, bounds: Sequence[float]) -> None:
-    """Comparisons need exact operands. An index needs no check: it is within its axis, or the reference itself fails."""
+    """Comparisons need exact operands. An index is within its axis, or the reference itself fails."""
     if node.op in COMPARE or node.op in SORTS or node.op in ARG_REDUCTIONS:
         for arg in node.args:
             if graph.nodes[arg].kind == "int" and bounds[arg] > EXACT:
@@ -80,7 +80,11 @@ def _bound(node: TensorNode, args: Sequence[float], graph: TensorGraph, magnitud
         return args[0] * args[1] * max(1.0, math.sqrt(terms / max(node.numel, 1)))
     if node.op in ("sum", "cumsum"):
         return args[0] * max(1, numel(graph.nodes[node.args[0]].shape) // max(node.numel, 1))
-    return _POINTWISE.get(node.op, lambda given: max(given, default=0.0))(args)
+    return _POINTWISE.get(node.op, _largest)(args)
+
+
+def _largest(given: Sequence[float]) -> float:
+    return max(given, default=0.0)
 
 
 _POINTWISE: dict[str, Callable[[Sequence[float]], float]] = {

@@ -5,6 +5,7 @@ What was captured once is kept in a folder, by the content of the request, when 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -28,8 +29,6 @@ _MEMORY_BYTES = 4 << 30
 _ADDRESS_BYTES = 64 << 30
 """Fake tensors take no memory, but PyTorch reserves address space."""
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-CAPTURE_VERSION = 1
-"""Raised whenever the same reference is captured differently."""
 
 _captured: dict[str, dict[str, Captured]] = {}
 
@@ -54,7 +53,7 @@ def capture_tensors(task: Task, folder: Path | None = None) -> Mapping[str, Capt
     Raises DeriveError when the reference cannot be run at all, or PyTorch is not installed.
     """
     request = json.dumps(request_for(task), sort_keys=True)
-    key = hashlib.sha256(f"{CAPTURE_VERSION} {request}".encode()).hexdigest()
+    key = hashlib.sha256(f"{_rules()} {request}".encode()).hexdigest()
     if key not in _captured:
         kept = folder / f"{key}.jsonl" if folder is not None else None
         lines = _read(kept) if kept is not None and kept.is_file() else _run(task, request)
@@ -65,6 +64,13 @@ def capture_tensors(task: Task, folder: Path | None = None) -> Mapping[str, Capt
             part.write_text("\n".join(lines), encoding="utf-8")
             part.replace(kept)
     return _captured[key]
+
+
+@functools.cache
+def _rules() -> str:
+    """A digest of everything that decides how a reference is captured, so that no older capture is taken for it."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
 def request_for(task: Task) -> dict[str, Any]:
