@@ -80,7 +80,7 @@ def _bound(node: TensorNode, args: Sequence[float], graph: TensorGraph, magnitud
         return args[0] * args[1] * max(1.0, math.sqrt(terms / max(node.numel, 1)))
     if node.op in ("sum", "cumsum"):
         return args[0] * max(1, numel(graph.nodes[node.args[0]].shape) // max(node.numel, 1))
-    return _POINTWISE.get(node.op, _largest)(args)
+    return float(_POINTWISE.get(node.op, _largest)(args))
 
 
 def _largest(given: Sequence[float]) -> float:
