@@ -143,6 +143,13 @@ void sync_all(Site site)
         }
         stop_launch();
     }
+    if (machine.block_count < cores) {
+        if (control::Finding* found = note("sync-blocks", site, control::Severity::Note)) {
+            describe(found, "launch as many blocks as the chip has vector cores, and let the superfluous ones do nothing but SyncAll",
+                "SyncAll in a launch of %u blocks on %.0f vector cores: nothing documents what the hardware does with fewer, and a hang has been reported",
+                machine.block_count, cores);
+        }
+    }
     block.trace.sync_all();
     everything_done(block);
     yield_at_sync();

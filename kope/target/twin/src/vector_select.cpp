@@ -131,9 +131,28 @@ void compare(Block& block, const VectorCall& call)
     }
 }
 
+// Selections by a mask in UB work in the last 8 KB of the unified buffer: what a kernel keeps there is gone.
+void use_reserved(Block& block, const VectorCall& call)
+{
+    constexpr uint32_t reserved = 8192;
+    const uint32_t begin = static_cast<uint32_t>(parameters.ub_bytes) - reserved;
+    if (call.mode == 0 || block.ub_peak <= begin) {
+        return;
+    }
+    if (control::Finding* found = note("ub-reserved", call.site)) {
+        describe(found, "keep buffers below 184 KB when the kernel selects by a mask tensor, or select in mode VSEL_CMPMASK_SPR",
+            "Select in this mode works in UB bytes %u to %u, which the kernel's buffers reach into (they take %u bytes, block %u)", begin,
+            begin + reserved, block.ub_peak, block.index);
+    }
+    if (machine.verify) {
+        std::memset(ub(block, begin), 0xff, reserved);
+    }
+}
+
 void select(Block& block, const VectorCall& call)
 {
     const Instruction instruction = {call.name, kVector, call.site};
+    use_reserved(block, call);
     const uint32_t bytes = static_cast<uint32_t>(size_of(call.dst_type));
     const Operand operands[3] = {{"dst", call.dst, bytes, call.form.block_stride[0], call.form.repeat_stride[0]},
         {"src0", call.src0, bytes, call.form.block_stride[1], call.form.repeat_stride[1]},
