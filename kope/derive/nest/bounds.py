@@ -65,7 +65,7 @@ def _bound(node: TensorNode, args: Sequence[float], graph: TensorGraph, magnitud
     if node.kind == "bool":
         return 1.0
     if node.op == "input":
-        return magnitudes[node.params[0]]
+        return float(magnitudes[node.params[0]])
     if node.op == "scalar":
         return abs(float(node.params[0]))
     if node.op == "count":
@@ -73,8 +73,11 @@ def _bound(node: TensorNode, args: Sequence[float], graph: TensorGraph, magnitud
         return float(max(abs(start), abs(start + step * max(node.shape[0] - 1, 0))))
     if node.kind == "float":
         return 0.0
-    if node.op in ARG_REDUCTIONS or node.op == "sort-index":
-        return float(numel(graph.nodes[node.args[0]].shape))
+    if node.op in ARG_REDUCTIONS:
+        shape = graph.nodes[node.args[0]].shape
+        return float(numel([shape[axis] for axis in node.params[0]]))
+    if node.op == "sort-index":
+        return float(node.shape[node.params[0]])
     if node.op == "contract":
         terms = numel(graph.nodes[node.args[0]].shape) * numel(graph.nodes[node.args[1]].shape)
         return args[0] * args[1] * max(1.0, math.sqrt(terms / max(node.numel, 1)))
