@@ -28,7 +28,7 @@ class Check:
 
 
 _ONE_CALL = "it calls once per case and times without data; the time must equal that of the run with data"
-_SAME_BUFFERS = "timed calls repeat on the buffers of one run, after a run of its own was compared"
+_SAME_BUFFERS = "timed calls repeat on the buffers of one run"
 _MEASURED = "measured times differ; a kernel is promoted when paired runs in turns prove it faster"
 _HOST_OBJECT = "objects of bisheng call its host runtime; text and headers are held to the same list"
 
@@ -77,8 +77,14 @@ CHECKS = (
         {"ascend": _MEASURED},
     ),
     Check(
+        "timed-calls",
+        "the outputs of one timed call of each case, drawn anew for every run, are compared as well",
+        ("timed-call-wrong",),
+        {"twin": _ONE_CALL},
+    ),
+    Check(
         "new-addresses",
-        "addresses and values change from one timed call to the next, and a random one is compared again",
+        "addresses and values change from one timed call to the next",
         (),
         {"twin": _ONE_CALL, "ascend": _SAME_BUFFERS},
     ),

@@ -61,6 +61,13 @@ def learned_by_heart(question: Question, found: Sequence[Diagnostic]) -> tuple[D
     return (Diagnostic(question.kind, message, remedy=remedy, case_id=question.of), *found)
 
 
+def wrong_when_timed(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Describe a kernel that was right when it was verified, and wrong in one of the calls that were timed."""
+    message = "right in a run of its own, wrong in one of the timed calls of the same case"
+    remedy = "do the same work in every call: keep nothing from one call to the next"
+    return (Diagnostic("timed-call-wrong", message, remedy=remedy, case_id=found[0].case_id if found else ""), *found)
+
+
 def _examples(comparison: Comparison) -> str:
     shape = comparison.spec.shape
     texts = []

@@ -20,7 +20,7 @@ from kope import __version__
 from kope.evaluate import plan, times
 from kope.evaluate.challenge import challenge_seed, fresh_values, other_shapes
 from kope.evaluate.draft import Draft
-from kope.evaluate.explain import learned_by_heart
+from kope.evaluate.explain import learned_by_heart, wrong_when_timed
 from kope.evaluate.prepared import CaseLibrary, PreparedCase, sha256_of
 from kope.evaluate.verify import Bench, GroupVerdict, Run, judge_in_order, launch_case
 from kope.model import (
@@ -174,10 +174,20 @@ class Judgement:
     def time(self, built: Built, everything: Sequence[PreparedCase]) -> dict[str, CaseRun]:
         """Time all cases in one run; raises Stop when one of them has no time that can be believed."""
         folder = self.folder / "time"
-        folder.mkdir()
-        launches = [launch_case(self.task, item, folder) for item in everything]
         limit = plan.time_limit_s(self.means.time_limit_s, [item.case for item in everything])
-        ran = self.target.run(built, launches, "time", folder, time_limit_s=limit)
+
+        def start(launches: Sequence[LaunchCase], where: Path) -> Ran:
+            return self.target.run(built, launches, "time", where, time_limit_s=limit)
+
+        launches = [launch_case(self.task, item, folder) for item in everything]
+        wrong: dict[str, tuple[Diagnostic, ...]] = {}
+        if self.target.time_kind is TimeKind.MEASURED:  # it gives the outputs of one of the timed calls
+            verdict = self.bench.judge_group(everything, folder, start)
+            ran, judged = verdict.ran, [one for one in verdict.cases if one.stage is Stage.VERIFY]
+            wrong = {one.case_id: wrong_when_timed(one.diagnostics) for one in judged if not one.passed}
+        else:
+            folder.mkdir()
+            ran = start(launches, folder)
         self.draft.add_program("time", ran)
         self.check_inputs(everything)
         bounds = {launch.case_id: self.target.bound_us(launch) for launch in launches}
@@ -185,7 +195,7 @@ class Judgement:
         believed: dict[str, CaseRun] = {}
         for launch in launches:
             run = runs.get(launch.case_id)
-            if found := times.untimed(launch.case_id, run):
+            if found := wrong.get(launch.case_id) or times.untimed(launch.case_id, run):
                 self.refuse(launch.case_id, found)
             elif run is not None:
                 believed[launch.case_id] = run

@@ -30,7 +30,8 @@ class LaunchCase:
 
 
 RunMode = Literal["verify", "time"]
-"""verify: data is computed, outputs written, defects looked for. time: control flow and pipe timelines only."""
+"""verify: data is computed, outputs written, defects looked for. time: on a model control flow and pipe timelines only;
+where times are measured, the outputs of one of the timed calls are written too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 // The host program around a candidate on an NPU: reads a launch description, calls kope_entry, reports what each case did.
 // Usage: candidate LAUNCH_FILE ANSWER_FILE. Values are not judged here: outputs go to files, the driver compares.
 //
-// Parameters of the launch description: vector_core_count; and when timing, warm_up and repeats (calls of each case) and
-// gap_us (pause around each call, so that a profiler's rows can be told apart by when they ran).
+// Parameters of the launch description: vector_core_count; and when timing, warm_up and repeats (calls of each case),
+// gap_us (pause around each call, so that a profiler's rows can be told apart by when they ran) and checked_call: before
+// this call the outputs are filled with the sentinel again, after it they are stored, so that a timed call is compared.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -155,12 +156,13 @@ public:
 
     // Returns false and says why when files cannot be used. Throws DeviceError when the device has no memory.
     bool prepare(std::string& problem);
-    // Returns false when the device is in no state to run another case.
-    bool run(Report& report);
-    bool store_outputs(std::string& problem) const;
+    // Returns false when the device is in no state to run another case; `problem` says what was wrong with files.
+    bool run(Report& report, std::string& problem);
 
 private:
     KopeCall make_call();
+    void fill_outputs();
+    bool store_outputs(std::string& problem) const;
     bool call_once(const KopeCall& call, Report& report);
     void check(Report& report) const;
     void check_unwritten(size_t k, Report& report) const;
@@ -200,13 +202,20 @@ bool Case::prepare(std::string& problem)
     }
     for (const harness::TensorPlan& tensor : plan_.outputs) {
         outputs_.push_back(std::make_unique<harness::Buffer>(tensor.bytes()));
-        outputs_.back()->fill(sentinel(tensor.dtype));
         output_tensors_.push_back(tensor_of(tensor, outputs_.back()->data()));
     }
+    fill_outputs();
     for (const harness::AttrPlan& attr : plan_.attrs) {
         attrs_.push_back({attr.name.c_str(), attr.kind, attr.i, attr.f, attr.s.c_str()});
     }
     return true;
+}
+
+void Case::fill_outputs()
+{
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+        outputs_[k]->fill(sentinel(plan_.outputs[k].dtype));
+    }
 }
 
 KopeCall Case::make_call()
@@ -247,13 +256,20 @@ bool Case::call_once(const KopeCall& call, Report& report)
     return well;
 }
 
-bool Case::run(Report& report)
+bool Case::run(Report& report, std::string& problem)
 {
     const KopeCall call = make_call();
     const int calls = launch_.verify ? 1 : static_cast<int>(parameter(launch_, "warm_up", 0) + parameter(launch_, "repeats", 1));
+    const int checked = launch_.verify ? 0 : static_cast<int>(parameter(launch_, "checked_call", -1));
     for (int k = 0; k < calls && report.return_code == 0; ++k) {
+        if (k == checked) {
+            fill_outputs();
+        }
         if (!call_once(call, report)) {
             return false;
+        }
+        if (k == checked && report.return_code == 0 && !store_outputs(problem)) {
+            return true;
         }
     }
     if (report.return_code == 0) {
@@ -346,8 +362,8 @@ int run_all(const harness::LaunchPlan& plan, const harness::Device& device, Answ
         }
         answers.begin(one.number);
         Report report;
-        const bool well = work.run(report);
-        if (well && plan.verify && report.return_code == 0 && !work.store_outputs(problem)) {
+        const bool well = work.run(report, problem);
+        if (!problem.empty()) {
             return fail(problem);
         }
         answers.end(one.number, report);
