@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kope.evaluate import cann_rule
+from kope.evaluate import allclose_rule, cann_rule
 from kope.evaluate.prepared import PreparedCase
 from kope.model import Task
 
-RULES = {"cann-bench": cann_rule.judge}
+RULES = {
+    "cann-bench": cann_rule.judge,
+    "kernelbench": allclose_rule.judge,
+    "multikernelbench": allclose_rule.judge,
+}
 """By suite: takes the task, a prepared case and the files a candidate wrote, one per expected output."""
 
 

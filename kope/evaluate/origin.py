@@ -25,7 +25,7 @@ from kope.task.cases import DTYPES
 
 ORIGIN_RULES = 1
 """Raised by hand whenever a suite's inputs or outputs could come out differently; it renews every cached case."""
-RULES = {"cann-bench": "cann_child"}
+RULES = {"cann-bench": "cann_child", "kernelbench": "model_child", "multikernelbench": "model_child"}
 """Suite -> the module beside origin_child.py that knows its rules."""
 _CHILD = Path(__file__).with_name("origin_child.py")
 _BASE_BYTES = 2 << 30
@@ -105,6 +105,8 @@ class OriginRunner:
         origin = _origin(task)
         source = folder / "suite.py"
         source.write_text(task.reference, encoding="utf-8")
+        for name, text in origin.recipe.get("data", {}).items():  # files that the suite's Python reads beside itself
+            (folder / name).write_text(text, encoding="utf-8")
         folders = {}
         for case, _ in cases:
             folders[case.id] = folder / f"case-{case.id}"
@@ -198,7 +200,7 @@ def _done(task: Task, case: Case, events: Mapping[str, dict[str, Any]], done: sa
     event = events.get(case.id, {})
     if event.get("event") == "done":
         return event
-    source = f"{task.folder}/golden.py" if task.folder else task.name
+    source = _source(task)
     if "" in events:
         raise ReferenceError_(f"{source}: cannot be loaded: {events['']['message']}")
     place = f"{source}: case {case.id}"
@@ -210,6 +212,13 @@ def _done(task: Task, case: Case, events: Mapping[str, dict[str, Any]], done: sa
         raise ReferenceError_(f"{place}: {_STOPPED.get(done.stopped, f'was stopped ({done.stopped})')}")
     last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1][:200]
     raise ReferenceError_(f"{place}: its process ended with status {done.returncode} ({last})")
+
+
+def _source(task: Task) -> str:
+    """Return the file a task's reference is in, for messages."""
+    if task.folder is None:
+        return task.name
+    return str(task.folder / "golden.py" if task.folder.is_dir() else task.folder)
 
 
 def _input_files(

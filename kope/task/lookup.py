@@ -56,7 +56,7 @@ def find_task(task: str | Path, path: Sequence[Path]) -> Task:
         if text in folders:
             return load_any(folders[text])
     folder = Path(text)
-    if folder.is_dir() or looks_like_folder:
+    if folder.exists() or looks_like_folder:
         return load_any(folder)
     names = list(list_folders(path))
     raise TaskError(f"no task {text!r}: neither a folder nor on the task path; {nearest(text, names)}")
