@@ -74,6 +74,17 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(parts)
 
 
+LAYERS = ("user", "root", "mounts", "landlock", "filter")
+"""Protections around a program that can be left out, as the sandbox calls them."""
+
+
+def _layers(value: Any) -> tuple[str, ...]:
+    words = _words(value)
+    if not set(words) <= set(LAYERS):
+        raise ValueError(f"words of {', '.join(LAYERS)} are needed")
+    return words
+
+
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("a whole number is needed")
@@ -159,7 +170,7 @@ class Settings:
     )
     ascend_folder: str = _setting("/tmp", _text, "where files lie behind ascend_prefix while a program runs there")
     ascend_without: tuple[str, ...] = _setting(
-        (), _words, "protections left out around programs on an NPU: user, root, mounts, landlock, filter"
+        (), _layers, "protections left out around programs on an NPU: user, root, mounts, landlock, filter"
     )
     jobs: int = _setting(lambda: max(1, min(os.cpu_count() or 1, 8)), _count, "programs run at once")
     embedder: str = _setting(

@@ -72,6 +72,8 @@ def test_variable_that_is_no_setting_is_told(monkeypatch: pytest.MonkeyPatch) ->
         ("jobs = 0", "jobs in .*kope.toml is 0: a whole number from 1 on is needed"),
         ("jobs = true", "a whole number is needed"),
         ("target = 'npu'", "one of twin, ascend is needed"),
+        ("ascend_profiler = 'perf'", "one of auto, msprof, msopprof, simulator is needed"),
+        ("ascend_without = ['filters']", "words of user, root, mounts, landlock, filter are needed"),
         ("db = 3", "a path is needed"),
         ("command_timeout_s = -1", "a positive number of seconds is needed"),
         ("jobs = [", "kope.toml: .*; correct the file or delete it"),

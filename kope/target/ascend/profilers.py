@@ -143,7 +143,7 @@ class Msopprof:
         tree = newest_tree(output)
         if tree is None or not any(tree.glob("**/OpBasicInfo*.csv")):
             if any(words in text for words in vendor.NOTHING_RAN):
-                return {case_id: Timing(diagnostics=(no_kernel(case_id, text),))}
+                return {case_id: Timing(diagnostics=(no_kernel(case_id),))}
             raise ToolError(f"msopprof wrote no OPPROF tree; {last_words(text)}")
         profiles = profile.read_profiles(tree)
         per_call, uneven = deal([(one.op_name, one) for one in profiles], len(of))
@@ -178,7 +178,7 @@ class Simulator:
         traces = sorted(tree.glob("**/simulator/trace.json")) if tree is not None else []
         if not traces:
             if any(words in text for words in vendor.NOTHING_RAN):
-                return {case_id: Timing(diagnostics=(no_kernel(case_id, text),))}
+                return {case_id: Timing(diagnostics=(no_kernel(case_id),))}
             raise ToolError(f"the simulator wrote no trace.json; {last_words(text)}")
         launches = [Launch(span, {profile.DURATION: span}) for span in (trace_span_us(path) for path in traces)]
         return {case_id: timing([launches] if of else [], case_id)}
@@ -210,8 +210,8 @@ def operator_profiler(toolkit: Toolkit) -> list[str]:
 
 
 def newest_tree(output: Path) -> Path | None:
-    """Return the OPPROF_* folder written last below a folder."""
-    return max(output.glob("OPPROF_*"), key=lambda path: (path.stat().st_mtime_ns, path.name), default=None)
+    """Return the OPPROF_* folder written last below a folder: its name begins with its time."""
+    return max(output.glob("OPPROF_*"), key=lambda path: path.name, default=None)
 
 
 def deal(launches: Iterable[tuple[str, Any]], calls: int) -> tuple[list[list[Any]], str]:
@@ -237,25 +237,17 @@ def timing(calls: Sequence[Sequence[Launch]], case_id: str) -> Timing:
     if not calls or not all(calls):
         empty = sum(not call for call in calls)
         if empty == len(calls):
-            return Timing(diagnostics=(no_kernel(case_id, ""),))
+            return Timing(diagnostics=(no_kernel(case_id),))
         return Timing(diagnostics=(uneven_calls(case_id, f"{empty} calls without a kernel", len(calls)),))
     totals = [sum(launch.duration_us for launch in call) for call in calls]
     middle = totals.index(median_low(totals))
     return Timing(tuple(totals), profile.combine(launch.counters for launch in calls[middle]))
 
 
-def no_kernel(case_id: str, text: str) -> Diagnostic:
-    """Return the finding that a case ran without a kernel on the device, with the names the profiler did see."""
-    seen = sorted({name for line in text.splitlines() for name in _kernel_names(line)})
-    names = f"; kernels seen: {', '.join(seen)}" if seen else ""
-    return Diagnostic(
-        "no-kernel", f"no kernel ran on the device in this case{names}", remedy="launch one", case_id=case_id
-    )
-
-
-def _kernel_names(line: str) -> list[str]:
-    _, mark, rest = line.partition("launched kernels:")
-    return [word.strip(" ,.[]") for word in rest.split(",")] if mark else []
+def no_kernel(case_id: str) -> Diagnostic:
+    """Return the finding that a case ran without a kernel on the device."""
+    message = "no kernel ran on the device in this case"
+    return Diagnostic("no-kernel", message, remedy="launch one in every call", case_id=case_id)
 
 
 def uneven_calls(case_id: str, what: str, calls: int) -> Diagnostic:

@@ -51,7 +51,6 @@ def main(arguments: list[str]) -> int:
         print("[WARN]  Profiling results are empty. No kernel profiling data was generated")
         if launches:
             print(f"No profiling data matched --kernel-name={options.get('kernel-name', '')}")
-            print(f"launched kernels: {', '.join(launch['kernel'] for launch in launches)}")
         return 0
     for launch, folder, suffix in places(chosen, tree):
         (simulate if simulated else write)(launch, folder, suffix)
