@@ -69,7 +69,11 @@ INSTALL_PLACES = (
     "~/Ascend/cann",
     "~/Ascend/ascend-toolkit/latest",
 )
-DRIVER_PLACES = ("/usr/local/Ascend/driver", "/usr/local/dcmi", "/etc/ascend_install.info", "/etc/hccn.conf")
+DRIVER_PLACES = (
+    "/usr/local/Ascend/driver", "/usr/local/dcmi", "/etc/ascend_install.info", "/etc/hccn.conf",
+    "/sys/bus", "/sys/class", "/sys/devices",
+)  # fmt: skip
+"""What the driver's libraries read besides the system's own folders."""
 SHARED_DEVICES = ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc")
 CARD_DEVICE = "/dev/davinci{card}"
 COMPILER_PLACES = (

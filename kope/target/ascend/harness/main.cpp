@@ -206,7 +206,8 @@ bool Case::prepare(std::string& problem)
     }
     fill_outputs();
     for (const harness::AttrPlan& attr : plan_.attrs) {
-        attrs_.push_back({attr.name.c_str(), attr.kind, attr.i, attr.f, attr.s.c_str()});
+        attrs_.push_back({attr.name.c_str(), attr.kind, attr.i, attr.f, attr.s.c_str(), attr.ints.data(), attr.floats.data(),
+            static_cast<int32_t>(attr.ints.size())});
     }
     return true;
 }

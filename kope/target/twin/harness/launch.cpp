@@ -114,9 +114,9 @@ bool parse_header(const std::string& key, std::istringstream& words, LaunchPlan&
     } else if (key == "mode") {
         plan.verify = word == "verify";
     } else if (key == "checks") {
-        plan.options.strict = word == "strict";
-        plan.options.adversarial = word == "adversarial";
-        plan.options.checks = word != "off";
+        plan.strict = word == "strict";
+        plan.adversarial = word == "adversarial";
+        plan.checks = word != "off";
     } else if (key == "chip") {
         plan.chip = word;
     } else if (key == "ub") {

@@ -1,5 +1,6 @@
 // Reads the launch description: which cases to call, with which tensors, attributes and parameters.
 // Plain words separated by blanks, one statement a line, %xx for bytes that would end a word. Written by launch.py.
+// Depends on nothing of the twin: the host program for NPUs reads the same file.
 #ifndef KOPE_HARNESS_LAUNCH_H
 #define KOPE_HARNESS_LAUNCH_H
 
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include "kope_candidate.h"
-#include "kope_twin/control.h"
 
 namespace harness {
 
@@ -45,7 +45,10 @@ struct CasePlan {
 struct LaunchPlan {
     std::string nonce;
     bool verify = true;
-    kope_twin::control::Options options; // what is looked for; mode and block order are set per case
+    // What the twin looks for, see control::Options.
+    bool strict = false;
+    bool adversarial = false;
+    bool checks = true;
     std::string chip;
     uint32_t ub_bytes = 0;
     std::vector<std::pair<std::string, double>> parameters;
