@@ -42,7 +42,8 @@ def render(name: str, context: DataclassInstance | None = None, *, own: Path | N
 def names_read(name: str, *, own: Path | None = None) -> frozenset[str]:
     """Return the names a template and everything it includes read from outside.
 
-    Raises TemplateError for a missing template, and for an include whose name is computed: it would hide what is read.
+    Raises TemplateError for a missing template, a syntax error, and an include whose name is computed, which hides what
+    is read.
     """
     environment = _environment(own)
     read: set[str] = set()
@@ -52,13 +53,20 @@ def names_read(name: str, *, own: Path | None = None) -> frozenset[str]:
         if current in seen:
             continue
         seen.add(current)
-        tree = environment.parse(_source(environment, current))
+        tree = _parsed(environment, current)
         read |= meta.find_undeclared_variables(tree)
         for included in meta.find_referenced_templates(tree):
             if included is None:
                 raise TemplateError(f"template {current!r} includes a computed name; name the file")
             waiting.append(included)
     return frozenset(read)
+
+
+def _parsed(environment: jinja2.Environment, name: str) -> jinja2.nodes.Template:
+    try:
+        return environment.parse(_source(environment, name))
+    except jinja2.TemplateSyntaxError as error:
+        raise TemplateError(f"template {name!r}: {error}; fix the template or install KOPE again") from error
 
 
 def _source(environment: jinja2.Environment, name: str) -> str:

@@ -37,12 +37,12 @@ def add(
     from kope.knowledge import files_below, read_document
 
     settings = config.load({"db": db})
-    found = [(place, file) for place in places for file in files_below(place)]
+    found = list(dict.fromkeys(file for place in places for file in files_below(place)))
     rows = []
     with wiring.open_writable(settings) as store, progress() as tell:
-        for number, (place, file) in enumerate(found, 1):
+        for number, file in enumerate(found, 1):
             tell(f"{number} of {len(found)}: {file}")
-            document = read_document(file, _name(place, file))
+            document = read_document(file, _name(file))
             passages = [(section.heading, section.text) for section in document.sections]
             is_new = store.documents.add(document.name, document.digest, document.size_bytes, passages)
             rows.append({"name": document.name, "passages": len(passages), "added": is_new})
@@ -53,9 +53,10 @@ def add(
     say(f"{sum(bool(row['added']) for row in rows)} added; to look something up: kope docs search 'WORDS'")
 
 
-def _name(place: Path, file: Path) -> str:
-    """Return how a file is listed: its path from the folder that was given, with that folder's name."""
-    return file.name if file == place else str(Path(place.resolve().name) / file.relative_to(place))
+def _name(file: Path) -> str:
+    """Return how a file is listed: its path from the working folder, in full when it is elsewhere."""
+    path, here = file.resolve(), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _shown(row: dict[str, object]) -> tuple[object, object, str]:

@@ -162,7 +162,7 @@ def ablate(
     ],
     out: Annotated[Path, typer.Option(help="The folder for all arms; what is there is taken up again.")],
     arms: Annotated[
-        str, typer.Option(help="What to leave out in turn: graph, placebo, hardware, context; with commas.")
+        str, typer.Option(help="What to leave out in turn: graph, placebo, hardware, context, none; with commas.")
     ] = "graph,placebo",
     seeds: Annotated[str, typer.Option(help="Seeds to repeat every arm with; with commas.")] = "0",
     target: options.TargetOption = None,

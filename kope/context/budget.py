@@ -49,5 +49,6 @@ def refusal(lines: Iterable[LedgerLine], budget: Budget) -> ConfigError:
     largest = max(known, key=lambda line: line.tokens)
     return ConfigError(
         f"the prompt needs {sum(line.tokens for line in known)} tokens before any experience and the budget is "
-        f"{budget.prompt} (largest item: {largest.name}, {largest.tokens}); give a larger window with --window"
+        f"{budget.prompt} (window {budget.window}, {budget.generation} of it for the reply; largest item: "
+        f"{largest.name}, {largest.tokens}); give a larger window with --window, or set llm_max_tokens lower"
     )

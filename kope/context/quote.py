@@ -16,7 +16,7 @@ _SECRET = re.compile(
     r"\b(?:sk|pk|rk)-[\w-]{16,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abposr]-[\w-]{10,}"
     r"|\bhf_\w{20,}|\bAKIA[0-9A-Z]{16}\b|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}|(?i:\bbearer\s+)[\w.~+/=-]{16,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|(?i:\b\w*(?:api_?key|secret|passwo?r?d|token)\w*\s*[:=]\s*)[\"']?[\w.~+/=-]{16,}",
+    r"|(?i:\b\w*(?:api_?key|secret|passwo?r?d|access_?token|auth_?token)\w*\s*[:=]\s*)[\"']?(?=\S*\d)[\w+/=-]{16,}",
     re.DOTALL,
 )
 HIDDEN = "[secret removed]"

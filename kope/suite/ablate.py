@@ -41,6 +41,7 @@ ARMS = {
     "placebo": Arm("placebo", "with experiences of other tasks in place of those that fit", memory="placebo"),
     "hardware": Arm("hardware", "with the experience of other hardware alone"),
     "context": Arm("context", "with a context the model gathers itself", context="passive"),
+    "none": Arm("none", "with the task and the last kernel as the only context", context="none"),
 }
 
 
@@ -51,9 +52,9 @@ def arms_asked_for(names: Sequence[str], plan: wiring.Plan, other_hardware: Path
         if name not in ARMS:
             raise ConfigError(f"no arm {name!r}; known: {', '.join(ARMS)}")
         arm = ARMS[name]
-        if name == "context" and plan.proposer not in PROMPTING:
+        if arm.context is not None and plan.proposer not in PROMPTING:
             raise ConfigError(
-                f"arm context: the proposer {plan.proposer} sends no prompt; take --proposer llm or command"
+                f"arm {name}: the proposer {plan.proposer} sends no prompt; take --proposer llm or command"
             )
         if name == "hardware":
             if other_hardware is None:

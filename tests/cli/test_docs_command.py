@@ -77,6 +77,15 @@ def test_own_documents_and_the_guide_take_turns(place: Path) -> None:
     assert len(sources) == 4
 
 
+def test_documents_of_the_same_name_in_two_folders_are_two(place: Path) -> None:
+    (place / "more" / "manuals").mkdir(parents=True)
+    (place / "more" / "manuals" / "zorb.md").write_text("# Other\n\nQuux.\n")
+    kope("docs", "add", "manuals", "more/manuals", "manuals/zorb.md")
+    listed = parsed(kope("docs", "list", "--json").stdout, "docs_list")["documents"]
+    names = ["manuals/flip.html", "manuals/zorb.md", "more/manuals/zorb.md"]
+    assert [row["name"] for row in listed] == names
+
+
 def test_nothing_to_add_is_one_line(place: Path) -> None:
     (place / "empty").mkdir()
     assert "holds no documents" in kope("docs", "add", "empty", code=1).stderr

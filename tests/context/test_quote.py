@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kope.context import Briefing, Budget, Change, Sources, assemble
-from kope.context.quote import HIDDEN, clean, fence, head_and_tail, one_line
+from kope.context.quote import HIDDEN, clean, fence, head_and_tail, one_line, without_secrets
 from kope.model import Diagnostic, Outcome, Passage, Recall, Recalled, Stage, State, Verdict
 from tests.context import samples
 
@@ -119,6 +119,15 @@ def test_secrets_in_retrieved_text_do_not_reach_a_prompt(secret: str, place: str
     for line in secret.split("\n"):
         assert line not in text
     assert HIDDEN in text
+
+
+def test_names_of_kernels_are_no_secrets() -> None:
+    for line in (
+        "uint32_t tokenCount = tilingData.totalTokenNumber;",
+        "sharedTmpBuffer[0] = x;",
+        "token_ids = expert32ids",
+    ):
+        assert without_secrets(line) == line
 
 
 def test_foreign_experience_says_so_and_its_code_says_nothing_else() -> None:

@@ -96,7 +96,7 @@ def test_the_experience_of_other_hardware_is_an_arm(place: Path) -> None:
     [
         (("--arms", "hardware"), "arm hardware: needs a database of other hardware"),
         (("--arms", "context"), "arm context: the proposer search sends no prompt"),
-        (("--arms", "graph,luck"), "no arm 'luck'; known: graph, placebo, hardware, context"),
+        (("--arms", "graph,luck"), "no arm 'luck'; known: graph, placebo, hardware, context, none"),
     ],
 )
 def test_an_arm_that_lacks_something_is_refused_before_anything_runs(
