@@ -26,6 +26,7 @@ EXTRAS = {
     "compiler": ("a C++ compiler for machines without one", ("ziglang",)),
     "embed": ("other embedding models, bulk embedding", ("sentence_transformers",)),
     "torch": ("tasks whose reference is PyTorch", ("torch",)),
+    "docs": ("documentation in PDF", ("pypdf",)),
     "llm": ("the proposer `llm`", ("httpx2", "tenacity")),
     "mcp": ("memory and evaluator for other agents", ("mcp",)),
     "test": ("the tests", ("pytest", "hypothesis", "jsonschema")),

@@ -79,7 +79,7 @@ def test_progress_is_plain_lines_when_not_on_a_terminal() -> None:
     assert console.file.getvalue().splitlines() == [
         "scale_norm: 2 cases, session s1",
         attempt_line(attempt, 2),
-        "scale_norm: stopped after 1 attempts: the number of attempts asked for",
+        "scale_norm: stopped after 1 attempt: the number of attempts asked for",
     ]
 
 
