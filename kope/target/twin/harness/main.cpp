@@ -17,6 +17,7 @@
 
 #include "answer.h"
 #include "launch.h"
+#include "options.h"
 
 namespace control = kope_twin::control;
 
@@ -116,20 +117,11 @@ std::string element(const harness::TensorPlan& plan, size_t byte)
     return "[" + index + "]";
 }
 
-control::Options options_of(const harness::LaunchPlan& launch)
-{
-    control::Options options;
-    options.strict = launch.strict;
-    options.adversarial = launch.adversarial;
-    options.checks = launch.checks;
-    return options;
-}
-
 // One case: its memory, the call's arguments, and what the candidate said.
 class Case {
 public:
     Case(const harness::CasePlan& plan, const harness::LaunchPlan& launch)
-        : plan_(plan), options_(options_of(launch)), verify_(launch.verify), ub_bytes_(launch.ub_bytes)
+        : plan_(plan), options_(harness::options_of(launch)), verify_(launch.verify), ub_bytes_(launch.ub_bytes)
     {
     }
 

@@ -7,6 +7,7 @@
 #include "answer.h"
 #include "kope_twin/control.h"
 #include "launch.h"
+#include "options.h"
 
 namespace control = kope_twin::control;
 
@@ -50,7 +51,7 @@ extern "C" int __wrap_main(int argc, char** argv, char** environment)
         control::set_chip_name(plan.chip.c_str());
     }
     control::install_fault_handler(on_fault);
-    control::begin_case(plan.options);
+    control::begin_case(harness::options_of(plan));
     answers->begin(0);
     std::atexit(at_exit);
     exit_code = __real_main(argc, argv, environment);
