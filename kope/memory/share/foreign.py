@@ -36,6 +36,7 @@ _STEPS, _STEPS_PER_BYTE = 100_000_000, 40
 """Steps of SQLite's machine that reading a file may take: a second or two, and ten times what honest rows need. Counted
 and not timed, so that the same file is refused or taken on every machine."""
 _STEPS_AT_ONCE = 100_000
+_AGAIN = "ask for it again, or let kope db check --repair save what is left of it"
 _MAGIC = b"SQLite format 3\0"
 _ARCHIVES = {
     b"PK\x03\x04": "a zip archive",
@@ -44,7 +45,6 @@ _ARCHIVES = {
     b"\xfd7zXZ": "an xz archive",
     b"BZh": "a bzip2 archive",
     b"7z\xbc\xaf": "a 7z archive",
-    b"version https://git-lfs": "a git-lfs pointer (run git lfs pull)",
 }
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: _CELL_LIMIT,
@@ -129,7 +129,7 @@ def _refusing(path: Path) -> Iterator[None]:
             raise StoreError(f"{path} holds a value that no KOPE writes ({error}); it is not taken") from error
         known = translate(error, path)
         if isinstance(known, Corrupt) or code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_FORMAT):
-            raise Corrupt(f"{path} is damaged ({error}); ask for it again, or kope db check --repair it") from error
+            raise Corrupt(f"{path} is damaged ({error}); {_AGAIN}") from error
         if known is None:
             raise
         raise known from error
@@ -147,10 +147,11 @@ def _copied(path: Path, copy: Path, notes: list[str]) -> tuple[str, int]:
     except OSError as refused:
         what = "is a link; name the file itself" if path.is_symlink() else f"cannot be read ({refused.strerror})"
         raise StoreError(f"{path} {what}") from refused
+    before = os.fstat(handle)
+    if not stat.S_ISREG(before.st_mode):
+        os.close(handle)
+        raise StoreError(f"{path} is not a regular file; name a database or an export")
     with os.fdopen(handle, "rb") as file:
-        before = os.fstat(handle)
-        if not stat.S_ISREG(before.st_mode):
-            raise StoreError(f"{path} is not a regular file; name a database or an export")
         if before.st_size > SIZE_LIMIT:
             raise StoreError(f"{path} has {before.st_size / 1e9:.1f} GB, more than is taken; export a part of it")
         _look_at_header(path, file.read(100), before.st_size, notes)
@@ -178,6 +179,8 @@ def _look_at_header(path: Path, header: bytes, size_bytes: int, notes: list[str]
     for magic, what in _ARCHIVES.items():
         if header.startswith(magic):
             raise SchemaError(f"{path} is {what}, not a database; unpack it and name what was in it")
+    if header.startswith(b"version https://git-lfs"):
+        raise SchemaError(f"{path} is only the pointer of a file in git-lfs; run git lfs pull and repeat")
     if len(header) < 100 or not header.startswith(_MAGIC):
         raise SchemaError(f"{path} is not a KOPE database; name a database or an export")
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
@@ -288,7 +291,7 @@ def _look_at_pages(path: Path, connection: sqlite3.Connection, there: Schema) ->
             continue
         for (line,) in connection.execute(f"PRAGMA quick_check({table.name})"):
             if line != "ok":
-                raise Corrupt(f"{path} is damaged ({line[:120]}); ask for it again, or kope db check --repair it")
+                raise Corrupt(f"{path} is damaged ({' '.join(line.split())[:120]}); {_AGAIN}")
 
 
 def _origin(connection: sqlite3.Connection) -> str:
