@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kope.memory import sessions
 from kope.memory.database import IN_MEMORY, Database
 from kope.memory.sessions import Session
+from kope.memory.share.content import content_hash
+from kope.memory.share.origins import Source, disagreements, sources
 
 TABLES = (
     "sessions", "tasks", "asks", "candidates", "prompts", "attempts", "case_results", "journals", "nodes", "edges",
@@ -42,7 +45,8 @@ class TaskCount:
 class Info:
     """What a database holds. counts: rows by table; edges: by kind; hardware: attempts by it.
 
-    embedders: experiences by embedder and its dimension; "" and 0 for those without a vector.
+    embedders: experiences by embedder and its dimension; "" and 0 for those without a vector. content_hash: equal for
+    equal attempts. conflicts: attempts that files disagree on, each with its versions (digest, whose).
     """
 
     path: Path
@@ -59,6 +63,9 @@ class Info:
     hardware: dict[str, int]
     embedders: tuple[tuple[str, int, int], ...]
     sessions: tuple[Session, ...]
+    content_hash: str
+    origins: tuple[Source, ...]
+    conflicts: Mapping[str, tuple[tuple[str, str], ...]]
 
 
 def read_info(database: Database) -> Info:
@@ -80,6 +87,9 @@ def read_info(database: Database) -> Info:
             hardware=dict(connection.execute(_HARDWARE).fetchall()),
             embedders=tuple((name, dim, count) for name, count, dim in connection.execute(_EMBEDDERS)),
             sessions=sessions.read_all(connection),
+            content_hash=content_hash(connection),
+            origins=sources(connection),
+            conflicts=disagreements(connection),
         )
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from kope.context.lineage import outcome_phrase
 from kope.memory import Info, Problem, RecallQuery
 from kope.model import Experience, Recall
+from kope.report.sharing import source_line
 
 
 def recall_document(recall: Recall, query: RecallQuery) -> dict[str, Any]:
@@ -89,6 +90,15 @@ def info_document(info: Info) -> dict[str, Any]:
         "created_by": info.created_by,
         "written_by": info.written_by,
         "origin": info.origin,
+        "content_hash": info.content_hash,
+        "origins": [asdict(source) for source in info.origins],
+        "conflicts": [
+            {
+                "attempt": name,
+                "versions": [{"content_digest": digest, "origin": origin} for digest, origin in versions],
+            }
+            for name, versions in info.conflicts.items()
+        ],
         "rows": info.counts,
         "edges": info.edges,
         "tasks": [asdict(task) for task in info.tasks],
@@ -120,6 +130,12 @@ def info_lines(info: Info) -> list[str]:
     ]
     for name, dim, count in info.embedders:
         lines.append(f"{count} with vectors of {name} ({dim} dimensions)" if name else f"{count} without a vector")
+    lines.append(f"content {info.content_hash[:12]}")
+    lines += [source_line(source) for source in info.origins if source.trust != "own"]
+    if info.conflicts:
+        lines.append(
+            f"files disagree on {len(info.conflicts)} attempts; none of their versions is believed (see --json)"
+        )
     return [*lines, *info.notes]
 
 
