@@ -23,6 +23,7 @@ _STOPPED = {
     Stop.CONVERGED: "nothing left to try",
     Stop.PATIENCE: "no improvement for the number of attempts asked for",
     Stop.TOKENS: "the token limit",
+    Stop.COST: "the cost limit",
     Stop.TIME: "the time limit",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from kope.memory import Store
 from kope.model import Attempt
-from tests.propose.scripted_endpoint import ScriptedEndpoint, Step, chunk, error, reply, stream
+from tests.propose.scripted_endpoint import ScriptedEndpoint, Seen, Step, chunk, error, reply, stream
 
 KEY = "sk-proj-4f9aZq81LmN0"
 KERNEL = (Path(__file__).parents[1] / "target" / "kernels" / "exp.asc").read_text()
@@ -164,3 +165,38 @@ def test_any_program_can_be_the_proposer(folder: Path) -> None:
     assert made.proposal.plan["marks"] == ["no fence"]
     assert "try the command by hand" in err
     assert shell.files_with(KEY) == []
+
+
+def test_several_proposals_at_once_stop_before_the_cost_limit_is_broken(folder: Path) -> None:
+    """Two answers a prompt. A call may cost 5 for its prompt and 20 for its reply; the draft costs 15, others 0.91."""
+    answers = iter([DRAFT])
+
+    def answer(seen: Seen) -> Step:
+        return next(answers, reply("No more.", count=90))
+
+    with ScriptedEndpoint(answer=answer) as server:
+        shell = Shell(folder, server)
+        with (folder / "kope.toml").open("a") as toml:
+            toml.write('llm_prices = ["m=1000/10000"]\nllm_temperatures = [0.1, 0.9]\n')
+        out, err = shell.run("--proposer", "llm", "--proposals", "2", "--cost", "50", "--json")
+        temperatures = sorted(seen.json["temperature"] for seen in server.seen[:2])
+    [task] = json.loads(out)["tasks"]
+    assert task["stop"] == "cost" and err == ""
+    assert temperatures == [0.1, 0.9]
+    attempts = shell.attempts()
+    assert [each.proposal.plan.get("batch") for each in attempts[:2]] == [[0, 2], [1, 2]]
+    assert [each.iteration for each in attempts] == list(range(1, len(attempts) + 1))
+    costs = sum(call["charged_cost"] for each in attempts for call in each.proposal.calls)
+    assert 22 < costs <= 50
+
+
+def test_passive_context_is_looked_up_turn_by_turn(folder: Path) -> None:
+    with ScriptedEndpoint([reply("DOCS: Exp float\nRECALL: exp tiles", count=40), DRAFT]) as server:
+        shell = Shell(folder, server)
+        shell.run("--proposer", "llm", "--context", "passive", "--iterations", "1")
+        first, second = (seen.messages for seen in server.seen)
+    assert "## Documentation" not in first[0]["content"] and "RECALL: words" in first[0]["content"]
+    assert "[docs: Exp float]" in second[2]["content"] and "Ascend C guide" in second[2]["content"]
+    assert "[recall: exp tiles]\nnothing was found" in second[2]["content"]
+    [made] = shell.attempts()
+    assert (made.outcome.verdict.value, len(made.proposal.calls)) == ("verified", 2)
