@@ -11,6 +11,7 @@ from kope.cli import options
 from kope.cli.output import print_json, print_table, progress, say
 
 if TYPE_CHECKING:
+    from kope.memory import Store
     from kope.model import Passage
 
 group = typer.Typer(help="Documentation for prompts: your own, and the Ascend C guide.", no_args_is_help=True)
@@ -31,10 +32,11 @@ def add(
 ) -> None:
     """Read documents into the database. A document of the same name is replaced; one that did not change is skipped.
 
-    Each document is written at once: interrupted, the same command goes on with the rest.
+    Each document is written at once: interrupted, the same command goes on with the rest. A document of a folder that
+    cannot be read is left out and named; the command then exits with 1.
     """
     from kope import config, wiring
-    from kope.knowledge import files_below, read_document
+    from kope.knowledge import files_below
 
     settings = config.load({"db": db})
     found = list(dict.fromkeys(file for place in places for file in files_below(place)))
@@ -42,15 +44,27 @@ def add(
     with wiring.open_writable(settings) as store, progress() as tell:
         for number, file in enumerate(found, 1):
             tell(f"{number} of {len(found)}: {file}")
-            document = read_document(file, _name(file))
-            passages = [(section.heading, section.text) for section in document.sections]
-            is_new = store.documents.add(document.name, document.digest, document.size_bytes, passages)
-            rows.append({"name": document.name, "passages": len(passages), "added": is_new})
+            rows.append(_add(store, file))
     if json:
         print_json({"documents": rows})
-        return
-    print_table("documents", ("name", "passages", ""), [_shown(row) for row in rows])
-    say(f"{sum(bool(row['added']) for row in rows)} added; to look something up: kope docs search 'WORDS'")
+    else:
+        print_table("documents", ("name", "passages", ""), [_shown(row) for row in rows])
+        say(f"{sum(bool(row['added']) for row in rows)} added; to look something up: kope docs search 'WORDS'")
+    raise typer.Exit(1 if any(row["problem"] for row in rows) else 0)
+
+
+def _add(store: Store, file: Path) -> dict[str, object]:
+    """Read one document into the database; return what came of it."""
+    from kope.errors import ConfigError
+    from kope.knowledge import read_document
+
+    try:
+        document = read_document(file, _name(file))
+    except ConfigError as unreadable:
+        return {"name": _name(file), "passages": 0, "added": False, "problem": str(unreadable)}
+    passages = [(section.heading, section.text) for section in document.sections]
+    is_new = store.documents.add(document.name, document.digest, document.size_bytes, passages)
+    return {"name": document.name, "passages": len(passages), "added": is_new, "problem": ""}
 
 
 def _name(file: Path) -> str:
@@ -60,7 +74,7 @@ def _name(file: Path) -> str:
 
 
 def _shown(row: dict[str, object]) -> tuple[object, object, str]:
-    return row["name"], row["passages"], "added" if row["added"] else "unchanged"
+    return row["name"], row["passages"], str(row["problem"]) or ("added" if row["added"] else "unchanged")
 
 
 @group.command("search", epilog="Example: kope docs search 'DataCopyPad stride'")

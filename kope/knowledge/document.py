@@ -66,6 +66,8 @@ def read_document(path: Path, name: str) -> Document:
         if size_bytes > SIZE_LIMIT_BYTES:
             raise ConfigError(f"{path} has {size_bytes} bytes, the limit is {SIZE_LIMIT_BYTES}; split it")
         data = path.read_bytes()
+        if path.suffix.lower() != ".pdf" and b"\0" in data[:65_536]:
+            raise ConfigError(f"{path} is not text; give Markdown, HTML, text or PDF")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; make it readable or leave it out") from error
     markdown = READERS[path.suffix.lower()](path, data)

@@ -34,8 +34,8 @@ def kope(*arguments: str, code: int = 0) -> Any:
 def test_documents_are_added_listed_found_replaced_and_removed(place: Path) -> None:
     added = parsed(kope("docs", "add", "manuals", "--json").stdout, "docs_add")["documents"]
     assert added == [
-        {"name": "manuals/flip.html", "passages": 1, "added": True},
-        {"name": "manuals/zorb.md", "passages": 2, "added": True},
+        {"name": "manuals/flip.html", "passages": 1, "added": True, "problem": ""},
+        {"name": "manuals/zorb.md", "passages": 2, "added": True, "problem": ""},
     ]
     found = parsed(kope("docs", "search", "how is a zorb flag set", "--limit", "2", "--json").stdout, "docs_search")
     assert found["passages"][0]["source"] == "manuals/zorb.md" and "SetZorb" in found["passages"][0]["text"]
@@ -84,6 +84,17 @@ def test_documents_of_the_same_name_in_two_folders_are_two(place: Path) -> None:
     listed = parsed(kope("docs", "list", "--json").stdout, "docs_list")["documents"]
     names = ["manuals/flip.html", "manuals/zorb.md", "more/manuals/zorb.md"]
     assert [row["name"] for row in listed] == names
+
+
+def test_document_that_cannot_be_read_does_not_keep_the_others_out(place: Path) -> None:
+    (place / "manuals" / "a.txt").write_bytes(b"\x7fELF\0\0")
+    rows = parsed(kope("docs", "add", "manuals", "--json", code=1).stdout, "docs_add")["documents"]
+    assert [(row["name"], row["added"]) for row in rows] == [
+        ("manuals/a.txt", False),
+        ("manuals/flip.html", True),
+        ("manuals/zorb.md", True),
+    ]
+    assert "is not text" in rows[0]["problem"]
 
 
 def test_nothing_to_add_is_one_line(place: Path) -> None:
