@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from kope.cli import graph, options, share
@@ -36,12 +39,22 @@ def info(db: options.DbOption = None, json: options.JsonOption = False) -> None:
 
 
 @group.command("check", epilog="Example: kope db check --db kope.db")
-def check(db: options.DbOption = None, json: options.JsonOption = False) -> None:
+def check(
+    mend: Annotated[
+        bool,
+        typer.Option("--repair", help="Make again what is derived; save the rows of a damaged file into a new one."),
+    ] = False,
+    db: options.DbOption = None,
+    json: options.JsonOption = False,
+) -> None:
     """Check pages, links, content ids, the graph and what is derived from it. Exits with 1 when anything is wrong."""
     from kope import config
     from kope.memory import Store
     from kope.report import experience
 
+    if mend:
+        _repair(config.load({"db": db}).db, json)
+        return
     with Store.open(config.load({"db": db}).db, create=False) as store:
         problems = store.check()
         attempts = store.info().counts["attempts"] if not problems else 0
@@ -49,7 +62,19 @@ def check(db: options.DbOption = None, json: options.JsonOption = False) -> None
         print_json(experience.check_document(str(store.path), problems))
     elif problems:
         print_table("problems", ("kind", "what is wrong"), [(each.kind, each.message) for each in problems])
-        say(f"{store.path}: {len(problems)} problems; keep a copy of the file and go on with another one (--db)")
+        say(f"{store.path}: {len(problems)} problems; kope db check --repair mends what can be")
     else:
         say(f"{store.path}: {attempts} attempts, nothing wrong")
     raise typer.Exit(1 if problems else 0)
+
+
+def _repair(path: Path, json: bool) -> None:
+    from kope.memory.repair import repair
+    from kope.report import sharing
+
+    done = repair(path)
+    if json:
+        print_json(sharing.repair_document(path, done))
+    else:
+        say(sharing.repair_line(path, done))
+    raise typer.Exit(1 if done.left else 0)

@@ -27,6 +27,7 @@ def register(group: typer.Typer) -> None:
     group.command("import", epilog="Example: kope db import team.db")(take_in)
     group.command("merge", epilog="Example: kope db merge alice.db bob.db -o team.db")(merge)
     group.command("trust", epilog="Example: kope db trust alice")(trust_origin)
+    group.command("snapshot", epilog="Example: kope db snapshot backup.db")(snapshot)
     group.command("distrust", epilog="Example: kope db distrust alice")(distrust_origin)
 
 
@@ -151,6 +152,25 @@ def distrust_origin(
 ) -> None:
     """Never recall what came from an origin, and take no more of it in; kope db forget --origin removes it."""
     _set_trust(origin, "distrusted", db, json)
+
+
+def snapshot(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A new file [beside the database, with the time in its name].")
+    ] = None,
+    db: options.DbOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Write a whole copy of the database as it is now, whoever is writing it; never copy the file by other means."""
+    from kope import config
+    from kope.memory import share
+    from kope.report import sharing
+
+    place = share.snapshot_file(config.load({"db": db}).db, file)
+    if json:
+        print_json(sharing.snapshot_document(place))
+    else:
+        say(f"{place}: {sharing.size(place.stat().st_size)}")
 
 
 def _set_trust(origin: str, trust: str, db: Path | None, json: bool) -> None:

@@ -140,7 +140,8 @@ def best(connection: sqlite3.Connection, task: str, hardware: str | None) -> Att
     tried, verified, anywhere = connection.execute(_TRIED, (task,)).fetchone()
     if anywhere and not verified:
         raise NotFound(
-            f"{anywhere} kernels of {task} came from elsewhere, none was verified here; run kope db verify --task {task}"
+            f"{anywhere} kernels of {task} came from elsewhere, none was verified here;"
+            f" run kope db verify --task {task}"
         )
     if tried and not verified:
         raise NotFound(

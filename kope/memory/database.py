@@ -17,7 +17,9 @@ from typing import Any, Self
 
 from kope import __version__
 from kope.errors import Corrupt, KopeError, MachineError, NotFound, ReadOnly, SchemaError, StoreError
+from kope.memory import mounts
 from kope.memory.migrate import APPLICATION_ID, migrate, version_known
+from kope.memory.snapshot import before_migration
 
 IN_MEMORY = Path(":memory:")
 BUSY_TIMEOUT_S = 30.0
@@ -66,12 +68,15 @@ class Database:
         path = _resolve(path)
         made = _look_at(path, create=create and not read_only)
         read_only = read_only or not _can_write(path)
-        notes = _notes(path)
+        bare_wal = _notes(path)
+        notes = [*bare_wal, *([network] if (network := mounts.warning(path)) else [])]
         with _translated(path):
-            connection = _connect(path, read_only=read_only, bare_wal=bool(notes))
+            connection = _connect(path, read_only=read_only, bare_wal=bool(bare_wal))
             try:
-                _prepare(connection, path, read_only=read_only)
-                return cls(path, connection, read_only=read_only, notes=notes)
+                notes += _prepare(connection, path, read_only=read_only)
+                is_export = not _has_words(connection)
+                notes += [_EXPORT.format(path.name)] if is_export else []
+                return cls(path, connection, read_only=read_only or is_export, notes=notes)
             except BaseException:
                 connection.close()
                 if made:
@@ -321,14 +326,25 @@ def _connected(name: str) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
-    """Check whose file it is and migrate it."""
+_EXPORT = "{} is an export: it is read as it is, without full text; kope db import takes it into a database"
+
+
+def _has_words(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'node_words'").fetchone() is not None
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> list[str]:
+    """Check whose file it is and migrate it, keeping it as it was; returns what a user should know of that."""
     _refuse_foreign(connection, path)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version < version_known():
         if read_only:
             raise ReadOnly(f"{path} has an older schema and cannot be written; copy it to a folder you can write")
+        kept = before_migration(connection, path, version) if version and path != IN_MEMORY else None
         migrate(connection)
+        if kept is not None:
+            return [f"{path.name} was brought from schema {version} to {version_known()}; as it was: {kept.name}"]
+    return []
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from kope.memory.repair import Repaired
 from kope.memory.share import Left, Source, Taken
 
 _SHOWN = 10
@@ -91,6 +92,36 @@ def merge_document(place: Path, taken: Sequence[Taken], content_hash: str) -> di
         "content_hash": content_hash,
         "sources": [import_document(each) for each in taken],
     }
+
+
+def snapshot_document(place: Path) -> dict[str, Any]:
+    """Return a snapshot as a JSON-able value."""
+    return {"file": str(place), "size_bytes": place.stat().st_size}
+
+
+def repair_document(path: Path, done: Repaired) -> dict[str, Any]:
+    """Return what a repair came to as a JSON-able value: as a check, and what was done."""
+    return {
+        "path": str(path),
+        "ok": not done.left,
+        "problems": [asdict(problem) for problem in done.left],
+        "repair": {
+            "how": done.how,
+            "file": None if done.file is None else str(done.file),
+            "attempts": done.attempts,
+            "lost": done.lost,
+        },
+    }
+
+
+def repair_line(path: Path, done: Repaired) -> str:
+    """Return what a repair came to in a sentence that ends with the next step."""
+    if done.how == "nothing":
+        return f"{path}: {done.attempts} attempts, nothing wrong"
+    if done.how == "rebuilt":
+        return f"{path}: made again what is derived of {done.attempts} attempts; as it was before: {done.file}"
+    lost = f", {done.lost} could not be read or are not what their digests say" if done.lost else ""
+    return f"{path}: saved {done.attempts} attempts into {done.file}{lost}; go on with --db {done.file}"
 
 
 def trust_document(source: Source) -> dict[str, Any]:

@@ -5,7 +5,7 @@ How one database is kept is the package above's business.
 
 from __future__ import annotations
 
-from kope.memory.share.files import export_file, import_file, merge_files, trust_origin
+from kope.memory.share.files import export_file, import_file, merge_files, snapshot_file, trust_origin
 from kope.memory.share.leave import Choice, Form, Left
 from kope.memory.share.origins import Source
 from kope.memory.share.redact import Redactor, names_here
@@ -22,5 +22,6 @@ __all__ = [
     "import_file",
     "merge_files",
     "names_here",
+    "snapshot_file",
     "trust_origin",
 ]

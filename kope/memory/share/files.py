@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kope.errors import MachineError, StoreError
@@ -11,8 +12,10 @@ from kope.memory.database import Database
 from kope.memory.share.content import content_hash
 from kope.memory.share.foreign import opened
 from kope.memory.share.leave import Choice, Form, Left, leave, look_at_place
+from kope.memory.share.origins import Source
 from kope.memory.share.take import Taken, look, take
-from kope.memory.share.trust import Source, set_trust
+from kope.memory.share.trust import set_trust
+from kope.memory.snapshot import default_place, write_snapshot
 
 Progress = Callable[[str, int, int], None]
 
@@ -74,3 +77,14 @@ def trust_origin(db: Path, name: str, trust: str) -> Source:
     """Say what an origin is believed from now on: trusted, quarantined or distrusted."""
     with Database.open(db, create=False, read_only=False) as database:
         return set_trust(database, name, trust)
+
+
+def snapshot_file(db: Path, place: Path | None = None) -> Path:
+    """Write a whole copy of a database as it is now, whoever is writing it; returns where.
+
+    place None: beside it, with the time in its name. Raises StoreError when the place is taken.
+    """
+    with Database.open(db, create=False, read_only=False) as database, database.lock:
+        place = default_place(database.path, datetime.now(UTC)) if place is None else place.absolute()
+        write_snapshot(database.connection, place)
+    return place
