@@ -96,7 +96,7 @@ _ALLOWED_PATTERNS = re.compile(
     r"|__gnu_\w+|__aarch64_\w+"
 )
 _FORBIDDEN_CPP = re.compile(
-    r"kope_twin|basic_fstream|basic_ifstream|basic_ofstream|basic_filebuf|basic_file|[St]6thread|condition_variable"
+    r"basic_fstream|basic_ifstream|basic_ofstream|basic_filebuf|basic_file|[St]6thread|condition_variable"
     r"|6chrono|10filesystem|13random_device|11this_thread|5mutex|13__future_base|6locale"
 )
 
@@ -150,12 +150,29 @@ def findings(symbols: Symbols, owned: frozenset[str]) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
+def denied(symbols: Symbols, known_good: frozenset[str]) -> tuple[Diagnostic, ...]:
+    """Return one diagnostic per symbol no candidate must use, for objects of a compiler whose own needs are unknown.
+
+    known_good: what an object of the same compiler asks for that is known to be good. Only what has a name for its own
+    mischief is refused: files, network, threads, processes, environment, clocks, the host runtime.
+    """
+    asked = sorted(symbols.undefined - known_good - _LIBC)
+    found = [_forbidden(name) for name in asked if _is_of_a_family(name) or _FORBIDDEN_CPP.search(name)]
+    return (*found, *(_taken(name) for name in ("main",) if name in symbols.defined))
+
+
+def _is_of_a_family(name: str) -> bool:
+    return any(pattern.fullmatch(name) for _, pattern in _FAMILIES)
+
+
 def _allowed(name: str) -> bool:
     if name in _LIBC:
         return True
     if not _ALLOWED_PATTERNS.fullmatch(name):
         return False
-    return name.startswith(("_ZN9kope_twin3api", "_ZNK9kope_twin3api")) or not _FORBIDDEN_CPP.search(name)
+    if name.startswith(("_ZN9kope_twin3api", "_ZNK9kope_twin3api")):
+        return True
+    return "kope_twin" not in name and not _FORBIDDEN_CPP.search(name)
 
 
 def _steals(name: str, symbols: Symbols, owned: frozenset[str]) -> bool:

@@ -178,13 +178,14 @@ def output_files(tensors: Sequence[Tensor], folder: Path) -> tuple[TensorFile, .
 def _input_file(tensor: Tensor, folder: Path) -> TensorFile | None:
     if tensor.omitted:
         return None
-    array = _values(tensor)
+    array = values(tensor)
     path = folder / f"{tensor.name}.in"
     array.tofile(path)
     return TensorFile(TensorSpec(tensor.name, tuple(array.shape), _CARRIED.get(tensor.dtype, tensor.dtype)), path)
 
 
-def _values(tensor: Tensor) -> Any:
+def values(tensor: Tensor) -> Any:
+    """Return the data of an input, as its file or its filling says. Raises LaunchError."""
     import numpy as np
 
     dtype = numpy_dtype(tensor.dtype)

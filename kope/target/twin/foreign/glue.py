@@ -12,11 +12,24 @@ from typing import Any
 
 from kope.errors import LaunchError
 from kope.target.twin.foreign.description import Description, Tensor
-from kope.target.twin.foreign.project import GE_TYPES, Entry, Parameter, Project, dtype_of_ge, tiling_struct
+from kope.target.twin.foreign.includes import read_text
+from kope.target.twin.foreign.project import (
+    GE_TYPES,
+    Entry,
+    Parameter,
+    Project,
+    dtype_of_ge,
+    tiling_declarations,
+    tiling_struct,
+)
 
 _WORKSPACE = re.compile(r"(?i)(.*work_?space.*|usr_?work|ws(p)?|.*_ws)")
 _TILING = re.compile(r"(?i).*tiling.*")
 _TYPE_MACRO = re.compile(r"\b(?:ORIG_)?DTYPE_(\w+)\b")
+_HOST_CLASSES = re.compile(
+    r"TilingBaseClass|tiling_templates_registry|tiling_base\.h|\bclass\s+\w+\s*(?:final\s*)?[:{]"
+)
+_HOST_TYPES = re.compile(r"\b(gert|ge|platform_ascendc|AscendC)::")
 _LITERAL = re.compile(r"[A-Za-z_][\w:]*|-?\d[\w.+-]*|true|false")
 
 
@@ -31,8 +44,8 @@ def host_glue(sources: Sequence[Path]) -> str:
 class KernelGlue:
     """One kernel of an operator project, or a kernel that stands alone, with what it is launched with.
 
-    source: the kernel's file as the glue includes it. text: it and its own headers. given: None compiles the kernel with
-    the first types its operator lists. asks_host: tiling comes from the project's own tiling function.
+    source: the kernel's file as the glue includes it. text: it and its own headers. given: None compiles the kernel
+    with the first types its operator lists. asks_host: tiling comes from the project's own tiling function.
     """
 
     def __init__(
@@ -58,7 +71,7 @@ class KernelGlue:
     def text(self) -> str:
         """Return the source to compile. Raises LaunchError when tensors and parameters do not fit."""
         lines = ['#include "kope_foreign/op_kernel.h"']
-        lines += [f'#include "{path}"' for path in self._project.tiling_headers]
+        lines += self._tiling_declarations()
         lines += [f"using {name};" for name in dict.fromkeys(self._project.structs) if "::" in name]
         lines.append('#include "kope_foreign/dtypes.h"')
         lines += [f"#define {name} {value}" for name, value in sorted(self._macros().items())]
@@ -68,6 +81,17 @@ class KernelGlue:
         lines.append(f'#include "{self._source}"')
         lines += self._entry_code()
         return "\n".join(lines) + "\n"
+
+    def _tiling_declarations(self) -> Iterator[str]:
+        """Include the headers with tiling structs; of those that hold host classes too, only the structs."""
+        for path in self._project.tiling_headers:
+            text = read_text(path)
+            if _HOST_CLASSES.search(text):
+                yield from tiling_declarations(text)
+            else:
+                if _HOST_TYPES.search(text):
+                    yield '#include "kope_foreign/tiling_api.h"'
+                yield f'#include "{path}"'
 
     def _macros(self) -> dict[str, str]:
         """DTYPE_X, ORIG_DTYPE_X and FORMAT_X of every input and output, and what the description defines."""
@@ -154,7 +178,9 @@ class KernelGlue:
     def _plan(self, struct: str | None) -> Iterator[str]:
         given = self._given
         if self._asks_host:
-            yield "if (host_tiling(call, tiling) != 0) {"
+            lengths = ", ".join(str(len(tensor.flat)) for tensor in given.inputs)
+            yield f"static const int lengths[] = {{{lengths or '0'}}};"
+            yield f"if (host_tiling(call, lengths, {len(given.inputs)}, tiling) != 0) {{"
             yield "    tiling.blocks = 0;"
             yield "    return tiling;"
             yield "}"

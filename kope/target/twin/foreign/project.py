@@ -24,6 +24,10 @@ _SIGNATURE = re.compile(r"[^;{}()]*?(?:\([^()]*\)[^;{}()]*?)?\bvoid\s+([A-Za-z_]
 _TEMPLATE = re.compile(r"\btemplate\s*<")
 _TILING_CLASS = re.compile(r"\bREGISTER_TILING_DATA_CLASS\s*\(\s*(\w+)\s*,\s*([\w:]+)\s*\)")
 _TILING_STRUCT = re.compile(r"\bBEGIN_TILING_DATA_DEF\s*\(\s*()(\w+)\s*\)")
+_DECLARATION = re.compile(
+    r"\bBEGIN_TILING_DATA_DEF\b.*?\bEND_TILING_DATA_DEF\b;?|^[ \t]*(?:static\s+)?constexpr\b[^;{}()]*;",
+    re.DOTALL | re.MULTILINE,
+)
 _NAMESPACE = re.compile(r"\bnamespace\s+([\w:]+)\s*\{")
 _OP_PARAM = re.compile(r'\b(Input|Output)\s*\(\s*"(\w+)"\s*\)(.*?)(?=;)', re.DOTALL)
 _OP_DTYPES = re.compile(r"\bDataType(?:List)?\s*\(\s*\{(.*?)\}\s*\)", re.DOTALL)
@@ -211,6 +215,17 @@ def _qualified(text: str, match: re.Match[str]) -> str:
     inner = mask(text)[: match.start()]
     spaces = [space.group(1) for space in _NAMESPACE.finditer(inner) if _open_at(inner, space.end() - 1)]
     return "::".join([*spaces, match.group(2)])
+
+
+def tiling_declarations(text: str) -> Iterator[str]:
+    """Yield the tiling structs of a host header, and the constants between them, each in its namespace."""
+    code = mask(text)
+    for match in _DECLARATION.finditer(code):
+        inner = code[: match.start()]
+        spaces = [space.group(1) for space in _NAMESPACE.finditer(inner) if _open_at(inner, space.end() - 1)]
+        if inner.count("{") - inner.count("}") == len(spaces):  # not inside a class or function
+            body = text[match.start() : match.end()]
+            yield f"namespace {'::'.join(spaces)} {{ {body} }}" if spaces else body
 
 
 def _open_at(code: str, brace: int) -> bool:

@@ -127,6 +127,7 @@ double cycles_per_repeat(const VectorCall& call)
         case Op::GatherMask:
             return 2.0;
         case Op::RepeatSum:
+        case Op::RepeatSumAll:
         case Op::RepeatMax:
         case Op::RepeatMin:
             return 7.0;

@@ -269,6 +269,7 @@ void vector(const VectorCall& call)
         case Op::SelectScalar:
             return select(block, call);
         case Op::RepeatSum:
+        case Op::RepeatSumAll:
         case Op::RepeatMax:
         case Op::RepeatMin:
         case Op::BlockSum:

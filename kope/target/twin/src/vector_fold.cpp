@@ -196,14 +196,21 @@ void fold_repeats(Block& block, const VectorCall& call, const Instruction& instr
     const RepeatResult result = result_of(call, src.element);
     const uint64_t step = uint64_t(call.form.repeat_stride[0]) * result.bytes;
     const uint64_t span = (shape.repeats - 1) * step + result.bytes;
-    if (!usable(block, instruction, "dst", *call.dst, span, result.alignment) || !machine.verify) {
+    const bool stored = call.dst != nullptr; // else only the accumulator is of interest
+    if ((stored && !usable(block, instruction, "dst", *call.dst, span, result.alignment)) || !machine.verify) {
         return;
     }
     Lanes lanes;
     Folded last;
+    float total = 0.0F;
     for (uint32_t repeat = 0; repeat < shape.repeats; ++repeat) {
         gather_repeat(block, shape, src, call.src_type, repeat, lanes);
         const Folded folded = fold_lanes(kind_of(call.op), lanes.values, lanes.on, lanes.count, call.src_type);
+        total = stepped(total + folded.value, call.src_type);
+        last = folded;
+        if (!stored) {
+            continue;
+        }
         const uint64_t address = call.dst->address + repeat * step;
         const Range target = {"dst", static_cast<uint32_t>(address), result.bytes};
         write(block, instruction, target);
@@ -211,9 +218,8 @@ void fold_repeats(Block& block, const VectorCall& call, const Instruction& instr
         const bool shared = repeat > 0 && step < kCell && address / kCell == (address - step) / kCell; // the cell holds earlier results too
         fill(block, target, shared ? data && block.memory->shadow.holds_data(target.first_cell(), target.last_cell()) : data);
         store_repeat(block, call, address, folded, src.element);
-        last = folded;
     }
-    block.reduction[0] = stored_bits(last.value, call.src_type);
+    block.reduction[0] = stored_bits(call.op == Op::RepeatSumAll ? total : last.value, call.src_type);
     block.reduction[1] = stored_bits(last.value, call.src_type);
     block.reduction[2] = last.index;
 }
@@ -288,6 +294,7 @@ void fold(Block& block, const VectorCall& call)
     }
     switch (call.op) {
         case Op::RepeatSum:
+        case Op::RepeatSumAll:
         case Op::RepeatMax:
         case Op::RepeatMin:
             return fold_repeats(block, call, instruction, shape, src);

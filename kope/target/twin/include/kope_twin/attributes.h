@@ -20,6 +20,10 @@
 #define __out_pipe__(...)
 #define __check_sync_alias__
 #define PRELOAD(lines)
+#ifndef likely
+#define likely(condition) __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+#endif
 
 // What the vector core of architecture 2201 is called.
 #define __NPU_ARCH__ 2201

@@ -91,8 +91,14 @@ KOPE_TWIN_API inline void Trap(Site site = Site::here()) { kope_twin::api::devic
     } while (0)
 #define ascendc_assert(...) KOPE_TWIN_ASSERT(__VA_ARGS__)
 #define ASCENDC_ASSERT(CONDITION, ...) KOPE_TWIN_ASSERT(CONDITION)
+// ASSERT is compiled out unless asserts are asked for (-D ASCENDC_DEBUG), as on the device: kernels have it in places, and
+// with words, that only pass because of that.
 #ifndef ASSERT
+#ifdef ASCENDC_DEBUG
 #define ASSERT(...) KOPE_TWIN_ASSERT(__VA_ARGS__);
+#else
+#define ASSERT(...)
+#endif
 #endif
 #define ASSERT_MSG(CONDITION, ...) KOPE_TWIN_ASSERT(CONDITION)
 #define ASCENDC_REPORT_NOT_SUPPORT(...)

@@ -58,6 +58,11 @@ public:
 };
 
 KOPE_TWIN_INLINE int32_t CeilDivision(int32_t value, int32_t unit) { return unit == 0 ? 0 : (value + unit - 1) / unit; }
+KOPE_TWIN_INLINE uint32_t AlignUp(uint32_t value, uint32_t unit) { return unit == 0 ? value : (value + unit - 1) / unit * unit; }
+KOPE_TWIN_INLINE uint32_t DivCeil(uint32_t value, uint32_t unit) { return unit == 0 ? 0 : (value + unit - 1) / unit; }
+template <typename T, typename U> struct IsSameType : std::is_same<T, U> {};
+enum KernelType { MIX = 0, AIC, AIV };
+
 // How many bits of a value are `bit`, and where the first one is.
 template <int bit> KOPE_TWIN_INLINE int64_t ScalarGetCountOfValue(uint64_t value)
 {
@@ -68,6 +73,20 @@ template <int bit> KOPE_TWIN_INLINE int64_t ScalarGetSFFValue(uint64_t value)
 {
     const uint64_t wanted = bit == 1 ? value : ~value;
     return wanted == 0 ? -1 : __builtin_ctzll(wanted);
+}
+
+// What is left of the unified buffer, for temporary use.
+template <typename T, TPosition position> KOPE_TWIN_API bool PopStackBuffer(LocalTensor<T>& rest)
+{
+    const kope_twin::api::UbCursor cursor = kope_twin::api::use_cursor({0, 0xffffffffU});
+    kope_twin::api::use_cursor(cursor);
+    kope_twin::UbView view;
+    view.address = cursor.head;
+    view.limit = kope_twin::api::ub_bytes();
+    view.bytes = view.limit - view.address;
+    view.position = uint8_t(position);
+    rest = LocalTensor<T>(view);
+    return view.bytes != 0;
 }
 
 // Fills device memory: every block its part, or the whole.
@@ -99,5 +118,7 @@ KOPE_TWIN_INLINE void SetSysWorkspaceForce(GM_ADDR) {}
 KOPE_TWIN_INLINE GM_ADDR GetSysWorkSpacePtr() { return nullptr; }
 
 } // namespace AscendC
+
+inline constexpr AscendC::KernelType g_coreType = AscendC::AIV; // this core runs vector code
 
 #endif

@@ -31,7 +31,7 @@ enum class Op : uint8_t {
     // their results are bits or depend on bits
     Compare, CompareScalar, Select, SelectScalar,
     // fold a repeat, a block or a pair
-    RepeatSum, RepeatMax, RepeatMin, BlockSum, BlockMax, BlockMin, PairSum,
+    RepeatSum, RepeatSumAll, RepeatMax, RepeatMin, BlockSum, BlockMax, BlockMin, PairSum,
     // fold everything
     ReduceSum, ReduceMax, ReduceMin,
     Brcb, Gather, GatherMask,

@@ -27,7 +27,8 @@ KOPE_TWIN_INLINE void run_select(const AscendC::LocalTensor<T>& dst, const Ascen
     const AscendC::LocalTensor<T>* src1, T scalar, AscendC::SELMODE mode, const Form& form, Site site)
 {
     static_assert(is_one_of<T, half, float>, "Select takes half or float on this chip; Cast or ReinterpretCast other types");
-    static_assert(is_one_of<U, uint8_t, uint16_t, uint32_t, uint64_t>, "Select reads its bits from uint8_t, uint16_t, uint32_t or uint64_t");
+    static_assert(is_one_of<U, int8_t, uint8_t, uint16_t, uint32_t, uint64_t>,
+        "Select reads its bits from uint8_t (or int8_t), uint16_t, uint32_t or uint64_t");
     VectorCall call = call_of("Select", src1 != nullptr ? Op::Select : Op::SelectScalar, dtype_of<T>, dtype_of<T>, site);
     call.mode = static_cast<uint8_t>(mode);
     call.dst = &dst.view();

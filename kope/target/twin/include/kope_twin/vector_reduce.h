@@ -179,6 +179,27 @@ template <typename T> KOPE_TWIN_API void GetReduceMaxMinCount(T& value) { GetRed
 
 } // namespace AscendC
 
+// The instruction behind ReduceRepeat by its own name: the mask is that of SetVectorMask. mode: the sum over all repeats goes
+// to the accumulator as well, where GetAccVal finds it; dst may be nullptr then.
+template <typename T>
+KOPE_TWIN_API void vcadd(std::common_type_t<T>* dst, T* src, uint8_t repeat, uint16_t dst_repeat, uint16_t src_block, uint16_t src_repeat,
+    bool mode = false, kope_twin::Site site = kope_twin::Site::here())
+{
+    static_assert(kope_twin::is_one_of<T, half, float>, "vcadd takes half or float");
+    const kope_twin::UbView to = kope_twin::api::raw_view(reinterpret_cast<uint64_t>(dst), site);
+    const kope_twin::UbView from = kope_twin::api::raw_view(reinterpret_cast<uint64_t>(src), site);
+    kope_twin::VectorCall call = kope_twin::call_of(
+        "vcadd", mode ? kope_twin::Op::RepeatSumAll : kope_twin::Op::RepeatSum, kope_twin::dtype_of<T>, kope_twin::dtype_of<T>, site);
+    call.mode = static_cast<uint8_t>(AscendC::ReduceOrder::ORDER_ONLY_VALUE);
+    call.dst = dst == nullptr ? nullptr : &to;
+    call.src0 = &from;
+    call.form = kope_twin::masked(0, false, repeat);
+    call.form.repeat_stride[0] = dst_repeat;
+    call.form.block_stride[1] = src_block;
+    call.form.repeat_stride[1] = src_repeat;
+    kope_twin::api::vector(call);
+}
+
 #undef KOPE_TWIN_WHOLE
 #undef KOPE_TWIN_ORDER_PARAMETER
 #undef KOPE_TWIN_BLOCKWISE

@@ -16,8 +16,9 @@ struct Tiling {
     size_t workspace_bytes = 0;
 };
 
-// Runs the project's tiling function on the call's shapes and attributes. Returns 0, or says on stderr why not.
-int host_tiling(const KopeCall* call, Tiling& tiling);
+// Runs the project's tiling function on the call's shapes and attributes. lengths: tensors of each of `count` inputs as the
+// operator's definition counts them. Returns 0, or says on stderr why not.
+int host_tiling(const KopeCall* call, const int* lengths, int count, Tiling& tiling);
 
 } // namespace kope_foreign
 

@@ -223,7 +223,7 @@ class TilingContext {
 public:
     const char* GetNodeName() const { return "operator"; }
     const char* GetNodeType() const { return "operator"; }
-    const fe::PlatFormInfos* GetPlatformInfo() const { return &platform; }
+    fe::PlatFormInfos* GetPlatformInfo() const { return const_cast<fe::PlatFormInfos*>(&platform); }
     template <typename T> const T* GetCompileInfo() const
     {
         static T info{};
@@ -235,15 +235,15 @@ public:
     const Tensor* GetInputTensor(size_t index) const { return at(inputs, index); }
     const StorageShape* GetInputShape(size_t index) const { return at(inputs, index); }
     const CompileTimeTensorDesc* GetInputDesc(size_t index) const { return at(inputs, index); }
-    const Tensor* GetRequiredInputTensor(size_t index) const { return at(inputs, index); }
-    const StorageShape* GetRequiredInputShape(size_t index) const { return at(inputs, index); }
-    const CompileTimeTensorDesc* GetRequiredInputDesc(size_t index) const { return at(inputs, index); }
-    const Tensor* GetOptionalInputTensor(size_t index) const { return at(inputs, index); }
-    const StorageShape* GetOptionalInputShape(size_t index) const { return at(inputs, index); }
-    const CompileTimeTensorDesc* GetOptionalInputDesc(size_t index) const { return at(inputs, index); }
-    const Tensor* GetDynamicInputTensor(size_t first, size_t index) const { return at(inputs, first + index); }
-    const StorageShape* GetDynamicInputShape(size_t first, size_t index) const { return at(inputs, first + index); }
-    const CompileTimeTensorDesc* GetDynamicInputDesc(size_t first, size_t index) const { return at(inputs, first + index); }
+    const Tensor* GetRequiredInputTensor(size_t index) const { return of(index, 0); }
+    const StorageShape* GetRequiredInputShape(size_t index) const { return of(index, 0); }
+    const CompileTimeTensorDesc* GetRequiredInputDesc(size_t index) const { return of(index, 0); }
+    const Tensor* GetOptionalInputTensor(size_t index) const { return of(index, 0); }
+    const StorageShape* GetOptionalInputShape(size_t index) const { return of(index, 0); }
+    const CompileTimeTensorDesc* GetOptionalInputDesc(size_t index) const { return of(index, 0); }
+    const Tensor* GetDynamicInputTensor(size_t input, size_t index) const { return of(input, index); }
+    const StorageShape* GetDynamicInputShape(size_t input, size_t index) const { return of(input, index); }
+    const CompileTimeTensorDesc* GetDynamicInputDesc(size_t input, size_t index) const { return of(input, index); }
     const StorageShape* GetOutputShape(size_t index) const { return at(outputs, index); }
     const CompileTimeTensorDesc* GetOutputDesc(size_t index) const { return at(outputs, index); }
     const RuntimeAttrs* GetAttrs() const { return &attrs; }
@@ -279,11 +279,21 @@ public:
     std::vector<Tensor> inputs;
     std::vector<Tensor> outputs;
     std::vector<bool> absent;
+    std::vector<size_t> lengths; // tensors of each input of the definition; several where it is dynamic
     RuntimeAttrs attrs;
     TilingData raw;
     std::vector<size_t> workspaces;
 
 private:
+    // A tensor of an input as the definition counts them.
+    const Tensor* of(size_t input, size_t index) const
+    {
+        size_t first = 0;
+        for (size_t k = 0; k < input && k < lengths.size(); ++k) {
+            first += lengths[k];
+        }
+        return input < lengths.size() && index < lengths[input] ? at(inputs, first + index) : nullptr;
+    }
     const Tensor* at(const std::vector<Tensor>& list, size_t index) const
     {
         if (index >= list.size() || (&list == &inputs && absent[index])) {
@@ -317,7 +327,7 @@ struct InferDataTypeContext {
 struct InferShapeRangeContext {};
 struct TilingParseContext {
     template <typename T> T* GetCompiledInfo() { return nullptr; }
-    const fe::PlatFormInfos* GetPlatformInfo() const { return nullptr; }
+    fe::PlatFormInfos* GetPlatformInfo() const { return nullptr; }
     const char* GetNodeName() const { return ""; }
 };
 

@@ -36,7 +36,7 @@ inline void set_attr(gert::RuntimeAttrs::Value& value, const KopeAttr& given)
     value.truth = value.integer != 0;
 }
 
-int host_tiling(const KopeCall* call, Tiling& tiling)
+int host_tiling(const KopeCall* call, const int* lengths, int count, Tiling& tiling)
 {
     if (tiling_function == nullptr) {
         std::fprintf(stderr, "tiling: the project registers no tiling function\n");
@@ -44,6 +44,7 @@ int host_tiling(const KopeCall* call, Tiling& tiling)
     }
     gert::TilingContext context;
     context.raw.tiling = &tiling;
+    context.lengths.assign(lengths, lengths + count);
     for (int32_t k = 0; k < call->input_count; ++k) {
         context.inputs.push_back(described(call->inputs[k]));
         context.absent.push_back(call->inputs[k].data == nullptr && call->inputs[k].numel == 0 && call->inputs[k].rank == 0);

@@ -8,8 +8,10 @@
 #include "kope_twin/control.h"
 
 namespace fe {
+enum class LocalMemType { L0_A = 0, L0_B, L0_C, L1, L2, UB, HBM, RESERVED };
 struct PlatFormInfos {
     uint32_t GetCoreNum() const;
+    void GetLocalMemSize(const LocalMemType& type, uint64_t& bytes) const;
 };
 } // namespace fe
 
@@ -85,6 +87,10 @@ public:
 
 } // namespace platform_ascendc
 
+inline void fe::PlatFormInfos::GetLocalMemSize(const LocalMemType& type, uint64_t& bytes) const
+{
+    platform_ascendc::PlatformAscendC().GetCoreMemSize(static_cast<platform_ascendc::CoreMemType>(type), bytes);
+}
 inline uint32_t fe::PlatFormInfos::GetCoreNum() const { return platform_ascendc::PlatformAscendC().GetCoreNumAiv(); }
 
 #endif

@@ -60,6 +60,14 @@ inline void GetPowerMaxMinTmpSize(const ge::Shape& shape0, const ge::Shape& shap
     maxValue = static_cast<uint32_t>(std::max<int64_t>(minValue, std::max(shape0.GetShapeSize(), shape1.GetShapeSize()) * typeSize * 4));
 }
 
+// One row's sum, or mean, takes one block.
+inline void GetSumMaxMinTmpSize(const ge::Shape&, const uint32_t, const bool, uint32_t& maxValue, uint32_t& minValue) { maxValue = minValue = 1024; }
+inline void GetSumMaxMinTmpSize(const uint32_t, const uint32_t, const bool, uint32_t& maxValue, uint32_t& minValue) { maxValue = minValue = 1024; }
+inline void GetMeanMaxMinTmpSize(const uint32_t, const uint32_t, const uint32_t, const bool, uint32_t& maxValue, uint32_t& minValue)
+{
+    maxValue = minValue = 1024;
+}
+
 inline uint32_t GetSoftMaxMinTmpSize(const ge::Shape& shape, const uint32_t typeSize, const bool)
 {
     return static_cast<uint32_t>(shape.GetDim(shape.GetDimNum() - 1) * typeSize * 2 + 1024);
