@@ -23,7 +23,7 @@ LEVELS: list[set[str]] = [
     {"loop"},
     {"session", "library"},
     {"lookup"},
-    {"asking", "report", "rewind", "doctor", "selftest"},
+    {"asking", "proof", "report", "rewind", "doctor", "selftest"},
     {"wiring"},
     {"suite"},
     {"mcp"},

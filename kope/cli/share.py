@@ -1,20 +1,22 @@
-"""`kope db export|import|merge|trust|distrust`: experience between databases."""
+"""`kope db export|import|merge|verify|trust|distrust|snapshot`: experience between databases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kope.cli import options
 from kope.cli.output import print_json, print_table, progress, say
+from kope.cli.setup import the_task
 
 if TYPE_CHECKING:
     from kope.config import Settings
-    from kope.memory.share import Redactor
+    from kope.memory.share import Claim, Redactor
+    from kope.model import Attempt
 
 _TrustOption = Annotated[
     bool, typer.Option("--trust", help="Believe it like what was tried here: only for files you know the way of.")
@@ -26,6 +28,7 @@ def register(group: typer.Typer) -> None:
     group.command("export", epilog="Example: kope db export team.db --task rms_norm --label alice")(export)
     group.command("import", epilog="Example: kope db import team.db")(take_in)
     group.command("merge", epilog="Example: kope db merge alice.db bob.db -o team.db")(merge)
+    group.command("verify", epilog="Example: kope db verify --top 3")(verify)
     group.command("trust", epilog="Example: kope db trust alice")(trust_origin)
     group.command("snapshot", epilog="Example: kope db snapshot backup.db")(snapshot)
     group.command("distrust", epilog="Example: kope db distrust alice")(distrust_origin)
@@ -134,6 +137,52 @@ def merge(
         for line in sharing.import_lines(each):
             say(line)
     say(f"{output}: content {content_hash[:12]}")
+
+
+def verify(
+    top: Annotated[int, typer.Option(min=1, max=1000, help="How many kernels, the best of every operator first.")] = 1,
+    task: Annotated[str | None, typer.Option("--task", help="Only of this operator: a folder, or a name.")] = None,
+    target: options.TargetOption = None,
+    chip: options.ChipOption = None,
+    compiler: options.CompilerOption = None,
+    jobs: options.JobsOption = None,
+    db: options.DbOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Judge the best kernels that came from elsewhere here, in the sandbox; what holds is evidence of our own."""
+    from kope import config, proof, wiring
+    from kope.memory import share
+    from kope.report import sharing
+
+    settings = config.load({"target": target, "chip": chip, "compiler": compiler, "jobs": jobs, "db": db})
+    wanted = the_task(settings, task).digest if task is not None else ""
+    hardware = wiring.evaluator(settings).fingerprint().hardware
+    claims = share.claims_of(settings.db, hardware, task=wanted, count=top)
+    found: list[sharing.Proof] = []
+    with progress() as tell:
+        for number, claim in enumerate(claims):
+            tell(f"judging {number + 1} of {len(claims)}: {claim.task_name} from {claim.origin}")
+            found.append(sharing.Proof(claim, *_proved(claim, settings, proof, wiring)))
+    if json:
+        print_json(sharing.proof_document(hardware, found))
+    elif not found:
+        say(f"nothing from elsewhere waits to be judged on {hardware}")
+    else:
+        print_table(*sharing.proof_table(found))
+
+
+def _proved(claim: Claim, settings: Settings, proof: Any, wiring: Any) -> tuple[Attempt | None, str]:
+    """Return the attempt that came of a claim, or why it could not be judged."""
+    from kope.errors import TaskError
+
+    try:
+        task = the_task(settings, claim.task_name)
+    except TaskError:
+        return None, f"there is no task {claim.task_name} here"
+    if task.digest != claim.task_digest:
+        return None, f"task {claim.task_name} is another version here"
+    with wiring.open_session([task], wiring.Plan("ask", agent=proof.AGENT), settings) as opened:
+        return proof.prove(claim, task, opened.parts, opened.memory), ""
 
 
 def trust_origin(

@@ -165,10 +165,7 @@ def _scanned(path: Path, folder: Path, scratch: Path) -> int:
             _copy_rows(damaged, own, name, columns)
         own.execute("COMMIT")
         migrate(own)
-        known = own.execute(
-            "SELECT count(*) FROM (SELECT id FROM attempts UNION SELECT attempt_id FROM nodes WHERE attempt_id IS NOT NULL)"
-        )
-        return int(known.fetchone()[0])
+        return int(own.execute(_KNOWN_OF).fetchone()[0])
 
 
 def _say_true_size(copy: Path) -> None:
@@ -192,6 +189,9 @@ def _version(path: Path, damaged: sqlite3.Connection) -> int:
     return version
 
 
+_KNOWN_OF = """
+    SELECT count(*) FROM (SELECT id FROM attempts UNION SELECT attempt_id FROM nodes WHERE attempt_id IS NOT NULL)
+"""
 _COPIED = ("meta", "imports", "forgotten", *(table.name for table in TABLES))
 
 

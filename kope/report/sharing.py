@@ -6,12 +6,14 @@ What is taken and why not is memory's business.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from kope.memory.repair import Repaired
-from kope.memory.share import Left, Source, Taken
+from kope.memory.share import Claim, Left, Source, Taken
+from kope.model import Attempt
+from kope.objective import typical_us
 
 _SHOWN = 10
 
@@ -92,6 +94,46 @@ def merge_document(place: Path, taken: Sequence[Taken], content_hash: str) -> di
         "content_hash": content_hash,
         "sources": [import_document(each) for each in taken],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A claim, and the attempt it came to here; None, with the reason, when it could not be judged."""
+
+    claim: Claim
+    attempt: Attempt | None
+    why_not: str
+
+
+def proof_document(hardware: str, found: Sequence[Proof]) -> dict[str, Any]:
+    """Return what became of claims as a JSON-able value; times in microseconds."""
+    return {"hardware": hardware, "claims": [_proof(each) for each in found]}
+
+
+def _proof(each: Proof) -> dict[str, Any]:
+    claim, attempt = each.claim, each.attempt
+    return {
+        "task": claim.task_name,
+        "origin": claim.origin,
+        "claimed_attempt": claim.attempt_id,
+        "claimed_us": claim.typical_us,
+        "claimed_on": claim.hardware,
+        "attempt": None if attempt is None else attempt.id,
+        "verdict": None if attempt is None else attempt.outcome.verdict.value,
+        "here_us": None if attempt is None else typical_us(attempt.outcome),
+        "why_not": each.why_not,
+    }
+
+
+def proof_table(found: Sequence[Proof]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
+    """Return title, headings and a row per claim: what was claimed, and what was found here."""
+    rows: list[tuple[str, ...]] = []
+    for each in map(_proof, found):
+        there = f"{each['claimed_us']:.3g} us on {each['claimed_on']}" if each["claimed_us"] else "no time"
+        here = each["verdict"] or each["why_not"]
+        here += f", {each['here_us']:.3g} us" if each["here_us"] else ""
+        rows.append((each["task"], each["origin"], there, here))
+    return "kernels from elsewhere", ("task", "from", "claimed", "here"), rows
 
 
 def snapshot_document(place: Path) -> dict[str, Any]:

@@ -25,6 +25,25 @@ from kope.memory.share.unit import Unit
 
 Progress = Callable[[str, int, int], None]
 
+# Vectors are of texts that may have changed, and tell of what was taken out: they stay where the texts are the same.
+_KEEP_NODES = """
+    CREATE TEMP TABLE kept_nodes AS SELECT n.id, n.embedder, n.embedding, t.decision, t.lesson
+    FROM nodes AS n JOIN node_texts AS t ON t.node_id = n.id WHERE n.embedding IS NOT NULL
+"""
+_KEEP_EDGES = """
+    CREATE TEMP TABLE kept_edges AS SELECT e.id, e.embedder, e.embedding, t.text
+    FROM edges AS e JOIN edge_texts AS t ON t.edge_id = e.id WHERE e.embedding IS NOT NULL
+"""
+_SAME_NODES = """
+    UPDATE nodes SET embedder = k.embedder, embedding = k.embedding
+    FROM temp.kept_nodes AS k JOIN node_texts AS t ON t.node_id = k.id
+    WHERE nodes.id = k.id AND nodes.embedding IS NULL AND t.decision = k.decision AND t.lesson = k.lesson
+"""
+_SAME_EDGES = """
+    UPDATE edges SET embedder = k.embedder, embedding = k.embedding
+    FROM temp.kept_edges AS k JOIN edge_texts AS t ON t.edge_id = k.id
+    WHERE edges.id = k.id AND edges.embedding IS NULL AND t.text = k.text
+"""
 _BATCH_CHARACTERS = 100_000
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _ATTEMPTS_OF: dict[str, str] = {
@@ -157,6 +176,8 @@ class Cleaner:
             self._write_version(row)
 
     def _write_attempts(self, names: list[str], progress: Progress) -> None:
+        self._connection.execute(_KEEP_NODES)
+        self._connection.execute(_KEEP_EDGES)
         set_aside(self._connection, names)
         hints: dict[str, Hint] = {}
         for place, name in enumerate(names):
@@ -174,9 +195,11 @@ class Cleaner:
                 progress("cleaning", place, len(names))
         write_missing(self._connection, lambda name: hints.get(name) or self._kept_hint(name))
         rescore(self._connection)
+        self._connection.execute(_SAME_NODES)
+        self._connection.execute(_SAME_EDGES)
 
     def _kept_hint(self, name: str) -> Hint:
-        """Of an attempt that started from one that was changed: its vectors are of texts that may have changed."""
+        """Of an attempt that started from one that was changed."""
         row = self._connection.execute("SELECT bottleneck FROM nodes WHERE attempt_id = ?", (name,)).fetchone()
         return Hint(row[0] if row is not None else "")
 

@@ -15,6 +15,7 @@ from kope.memory.share.leave import Choice, Form, Left, leave, look_at_place
 from kope.memory.share.origins import Source
 from kope.memory.share.take import Taken, look, take
 from kope.memory.share.trust import set_trust
+from kope.memory.share.unproven import Claim, best_claims
 from kope.memory.snapshot import default_place, write_snapshot
 
 Progress = Callable[[str, int, int], None]
@@ -88,3 +89,9 @@ def snapshot_file(db: Path, place: Path | None = None) -> Path:
         place = default_place(database.path, datetime.now(UTC)) if place is None else place.absolute()
         write_snapshot(database.connection, place)
     return place
+
+
+def claims_of(db: Path, hardware: str, *, task: str = "", count: int = 1) -> tuple[Claim, ...]:
+    """Return the best kernels that came from elsewhere and were not judged on this hardware yet."""
+    with Database.open(db, create=False, read_only=False) as database, database.reading() as connection:
+        return best_claims(connection, task, hardware, count)
