@@ -24,6 +24,7 @@ from kope.lookup import SessionLookup
 from kope.loop import Compare, Parts
 from kope.memory import REWIND, MemoryMode, Scope, Session, Store
 from kope.model import Attempt, Candidate, Proposer, State, Target, Task, TimeKind
+from kope.propose import turns
 from kope.propose.gather import ways_to_ask
 from kope.propose.given import Given
 from kope.propose.search import bound_by
@@ -253,7 +254,7 @@ def assembler(
     if plan.proposer == "search":
         return None
     if settings.templates is not None:
-        check_own(settings.templates)
+        check_own(settings.templates, turns.TEMPLATES)
     sources = Sources(
         counter=counter_for(settings.tokenizer),
         policy=Policy(settings.repairs, settings.explore_after),

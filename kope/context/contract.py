@@ -5,11 +5,16 @@ The wording around the fields is in templates/prompts; what goes into them is ch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kope.errors import TemplateError
 from kope.render import names_read
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +85,17 @@ TEMPLATES: dict[str, type[Prompt]] = {
     "prompts/explore": ExplorePrompt,
 }
 """Template name -> its contract."""
+_NONE: Mapping[str, type[DataclassInstance]] = {}
 
 
-def check_own(templates: Path) -> None:
-    """Hold the templates of a user's folder to their contracts.
+def check_own(templates: Path, more: Mapping[str, type[DataclassInstance]] = _NONE) -> None:
+    """Hold the templates of a user's folder to their contracts. more: contracts besides those of prompts.
 
     Raises TemplateError, naming the template, for a name it reads that no prompt has, and for one that cannot be read.
     """
     if not templates.is_dir():
         raise TemplateError(f"the folder of templates {templates} does not exist; correct the setting `templates`")
-    for name, contract in TEMPLATES.items():
+    for name, contract in {**TEMPLATES, **more}.items():
         known = {field.name for field in fields(contract)}
         unknown = sorted(names_read(name, own=templates) - known)
         if unknown:

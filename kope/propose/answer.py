@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kope.context.quote import clean, fence, head_and_tail, one_line
@@ -67,10 +68,13 @@ def _shown_attempt(state: State, prompt: str) -> Attempt | None:
     return None
 
 
-def complaint(problem: str, reply: str = "") -> str:
-    """Return the text of the repair turn. reply: given when the answer is not part of the conversation already."""
+def complaint(problem: str, reply: str = "", *, own: Path | None = None) -> str:
+    """Return the text of the repair turn. reply: given when the answer is not part of the conversation already.
+
+    own: a folder whose templates go before the shipped ones.
+    """
     block = fence(head_and_tail(reply, QUOTED_REPLY_LIMIT), "text") if reply else ""
-    return render("prompts/unusable", UnusablePrompt(one_line(problem, 600), block))
+    return render("prompts/unusable", UnusablePrompt(one_line(problem, 600), block), own=own)
 
 
 def proposal_of(

@@ -78,12 +78,21 @@ class Answered:
 class CommandProposer:
     """Runs a program for every proposal, and once more with the reason when its answer cannot be used."""
 
-    def __init__(self, command: Command, spending: Spending | None = None, *, log: CallLog | None = None) -> None:
+    def __init__(
+        self,
+        command: Command,
+        spending: Spending | None = None,
+        *,
+        log: CallLog | None = None,
+        templates: Path | None = None,
+    ) -> None:
+        """templates: a folder whose templates go before the shipped ones."""
         program = Path(command.argv[0]).name
         self.name = f"command:{program}:{command.model}" if command.model else f"command:{program}"
         self._command = command
         self._spending = spending or Spending()
         self._log = log
+        self._templates = templates
         self._answered = False
         self._missed = 0
 
@@ -97,7 +106,7 @@ class CommandProposer:
         records: list[Record] = []
         reply, parsed = self._turn(question, question.prompt, "1", records)
         if parsed.source is None and reply.strip():
-            prompt = f"{question.prompt}\n\n{complaint(parsed.problem, reply)}"
+            prompt = f"{question.prompt}\n\n{complaint(parsed.problem, reply, own=self._templates)}"
             try:
                 again, reparsed = self._turn(question, prompt, "2", records)
                 if again.strip():

@@ -40,7 +40,7 @@ def llm_proposer(
     if price is None and spending is not None and spending.cost_limit is not None:
         raise ConfigError(f"--cost needs the price of {endpoint.model}; set llm_prices, e.g. {endpoint.model}=0.6/2.2")
     caller = Caller(endpoint, spending, log=log, on_text=on_text, count=count, price=price)
-    return LlmProposer(caller, lookup=lookup, temperatures=settings.llm_temperatures)
+    return LlmProposer(caller, lookup=lookup, temperatures=settings.llm_temperatures, templates=settings.templates)
 
 
 def models_of(settings: Settings, model: str | None) -> list[str]:
@@ -110,4 +110,4 @@ def command_proposer(
     except ValueError as broken:
         raise ConfigError(f"the command cannot be read ({broken}); check its quotes") from None
     filled = Command(argv, model or settings.llm_model, settings.command_timeout_s, settings.llm_max_tokens)
-    return CommandProposer(filled, spending, log=log)
+    return CommandProposer(filled, spending, log=log, templates=settings.templates)

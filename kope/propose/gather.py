@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from kope.config import Settings
 from kope.context.quote import fence, without_secrets
@@ -67,8 +68,9 @@ class MoreByCommand:
 def ways_to_ask(proposer: str, settings: Settings) -> str:
     """Return what a passive prompt says about getting more."""
     if proposer == "llm":
-        return render("prompts/more_by_line", MoreByLine(ROUNDS)).strip()
-    return render("prompts/more_by_command", MoreByCommand(shlex.quote(str(settings.db.absolute())))).strip()
+        return render("prompts/more_by_line", MoreByLine(ROUNDS), own=settings.templates).strip()
+    db = shlex.quote(str(settings.db.absolute()))
+    return render("prompts/more_by_command", MoreByCommand(db), own=settings.templates).strip()
 
 
 def requests_in(reply: str) -> tuple[Request, ...]:
@@ -79,8 +81,10 @@ def requests_in(reply: str) -> tuple[Request, ...]:
     return tuple(dict.fromkeys(found))[:REQUESTS_A_TURN]
 
 
-def gathered(requests: tuple[Request, ...], state: State, lookup: Lookup, rounds_left: int) -> Found:
-    """Return the next turn's text, and which experiences are in it."""
+def gathered(
+    requests: tuple[Request, ...], state: State, lookup: Lookup, rounds_left: int, *, own: Path | None = None
+) -> Found:
+    """Return the next turn's text, and which experiences are in it. own: a folder of templates that go first."""
     blocks: list[str] = []
     used: list[str] = []
     for request in requests:
@@ -88,5 +92,5 @@ def gathered(requests: tuple[Request, ...], state: State, lookup: Lookup, rounds
         text = found.text if len(found.text) <= RESULT_LIMIT else f"{found.text[:RESULT_LIMIT]}\n[... cut ...]"
         blocks.append(fence(without_secrets(f"[{request.kind}: {request.words}]\n{text}")))
         used += found.used
-    text = render("prompts/gathered", GatheredPrompt("\n\n".join(blocks), rounds_left))
+    text = render("prompts/gathered", GatheredPrompt("\n\n".join(blocks), rounds_left), own=own)
     return Found(text, tuple(dict.fromkeys(used)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 from kope.errors import ProposerError
@@ -34,15 +35,24 @@ _MORE_ROOM = 2
 class LlmProposer:
     """Asks a model for the next candidate. Thread-safe as far as its caller is; holds no key itself."""
 
-    def __init__(self, caller: Caller, *, lookup: Lookup | None = None, temperatures: Sequence[float] = ()) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        *,
+        lookup: Lookup | None = None,
+        temperatures: Sequence[float] = (),
+        templates: Path | None = None,
+    ) -> None:
         """lookup: answers what the model asks for by itself; None: it may not ask.
 
         temperatures: of the proposals for one prompt, in turn; the last is for the rest, and for prompts that explore.
+        templates: a folder whose templates go before the shipped ones.
         """
         self.name = f"llm:{caller.endpoint.model}"
         self._caller = caller
         self._lookup = lookup
         self._temperatures = tuple(temperatures)
+        self._templates = templates
         self._answered = False
         self._missed = 0
 
@@ -69,7 +79,9 @@ class LlmProposer:
         question = question_of(state)
         if index:
             question = replace(question, place=f"{question.place}.{index}")
-        return _Turns(self._caller, question, self._judge, state, self._lookup, self._temperature(state, index)).run()
+        turns = _Turns(self._caller, question, self._judge, state, self._lookup, self._temperature(state, index))
+        turns.templates = self._templates
+        return turns.run()
 
     def _temperature(self, state: State, index: int) -> float | None:
         if not self._temperatures:
@@ -111,6 +123,7 @@ class _Turns:
         self.state = state
         self.lookup = lookup
         self.temperature = temperature
+        self.templates: Path | None = None
         self.used: list[str] = []
         self.records: list[Mapping[str, Any]] = []
         self.tokens = 0
@@ -151,7 +164,7 @@ class _Turns:
             asked = requests_in(call.content) if self.lookup is not None and parsed.source is None else ()
             if not asked or self.lookup is None:
                 break
-            found = gathered(asked, self.state, self.lookup, ROUNDS - taken)
+            found = gathered(asked, self.state, self.lookup, ROUNDS - taken, own=self.templates)
             longer = (*messages, _said(call), {"role": "user", "content": found.text})
             try:
                 call, parsed = self._turn(longer, room, f"1 looked up {taken}")
@@ -172,10 +185,11 @@ class _Turns:
         return (new_call, new_parsed) if new_call.usable else (call, parsed)
 
     def _complaint(self, messages: tuple[Message, ...], call: Call, parsed: ParsedReply) -> tuple[Message, ...]:
+        said = complaint(parsed.problem, own=self.templates)
         if not call.content.strip():
             *before, asked = messages
-            return (*before, {**asked, "content": f"{asked['content']}\n\n{complaint(parsed.problem)}"})
-        return (*messages, _said(call), {"role": "user", "content": complaint(parsed.problem)})
+            return (*before, {**asked, "content": f"{asked['content']}\n\n{said}"})
+        return (*messages, _said(call), {"role": "user", "content": said})
 
     def _proposal(self, call: Call, parsed: ParsedReply) -> Proposal:
         ending = call.ending.value if call.ending is not Ending.OK else ""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from kope.context import Budget, assemble, check_own
 from kope.errors import TemplateError
+from kope.propose.llm import LlmProposer
+from kope.propose.turns import TEMPLATES as TURNS
+from kope.render import names_read
 from tests.context import samples
+from tests.propose.llm_bench import GOOD, Bench
+from tests.propose.scripted_endpoint import reply
+from tests.propose.states import state
 
 
 @pytest.fixture
@@ -54,6 +60,22 @@ def test_template_that_cannot_be_is_refused_before_the_first_call(own: Path, tex
     (own / "prompts" / "refine.j2").write_text(text)
     with pytest.raises(TemplateError, match=said):
         check_own(own)
+
+
+def test_turns_after_a_prompt_have_templates_of_their_own_too(own: Path) -> None:
+    (own / "prompts" / "unusable.j2").write_text("No: {{ problem }}")
+    check_own(own, TURNS)
+    with Bench(reply("Hm."), reply(GOOD)) as bench:
+        LlmProposer(bench.caller, templates=own).propose(state())
+        assert bench.seen[1].messages[-1]["content"] == "No: the reply holds no code block; it says: Hm."
+    (own / "prompts" / "unusable.j2").write_text("{{ reply }}")
+    with pytest.raises(TemplateError, match="reads reply; it may read problem, reply_block"):
+        check_own(own, TURNS)
+
+
+@pytest.mark.parametrize("name", sorted(TURNS))
+def test_templates_of_turns_read_their_contracts(name: str) -> None:
+    assert names_read(name) == {field.name for field in fields(TURNS[name])}
 
 
 def test_folder_that_is_not_there_is_refused(own: Path) -> None:
