@@ -177,6 +177,7 @@ _PROBE = """
         text, move, code, diagnostics, content = '', tokenize = 'porter unicode61 remove_diacritics 2')
 """
 _FILL = "INSERT INTO temp.probe (rowid, text, move, code, diagnostics) VALUES (?, ?, ?, ?, ?)"
+_HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE name = 'node_words'"
 _SAMPLE = """
     SELECT n.seq, n.attempt_id, t.decision, t.lesson, coalesce(x.text, '')
     FROM nodes AS n JOIN node_texts AS t ON t.node_id = n.id
@@ -191,6 +192,8 @@ _DIFFERENT = """
 
 def _words(connection: sqlite3.Connection) -> Iterator[Problem]:
     """Every experience is in the index and nothing else is; what is there is what would be put there now."""
+    if connection.execute(_HAS_INDEX).fetchone() is None:
+        return  # an export has none
     missing, stale = (row[0] for row in connection.execute(_COUNTED))
     if missing:
         yield Problem("words", f"{missing} experiences are missing from the full-text index")

@@ -27,7 +27,8 @@ _SECRETS = (
     r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
     # a value given to what is named like a secret: quoted, or with a digit in it, which an expression rarely is
     r"(?i)(?:(?:api|secret|access|account|private|auth|client)[_-]?(?:key|token|secret)|passwd|password|pwd)"
-    r"[\"']?[ \t]*[:=][ \t]*(?:\"[^\"\n]{4,}\"|'[^'\n]{4,}'|(?=[^\s,;()]*[0-9])[^\s,;()\"'*\[\]]{6,})",
+    r"[\"']?[ \t]*[:=][ \t]*(?:\"(?!\[secret\])[^\"\n]{4,}\""
+    r"|'(?!\[secret\])[^'\n]{4,}'|(?=[^\s,;()]*[0-9])[^\s,;()\"'*\[\]]{6,})",
 )
 _HOMES = (
     r"(?<![\w.])(?:/[\w.-]+)*?/(?:home|Users)/[^/\s\"'`:;,)\]}<>|]+(?:/[^\s\"'`:;,)\]}<>|]*)?",

@@ -31,7 +31,7 @@ _LABELS = ("", "effective", "partial", "ineffective", "negative")
 class Name(Text):
     """An identifier that other rows point to. Where it holds what must not leave, a hash of it takes its place."""
 
-    limit: int = 300
+    limit: int = 1000
     least: int = 1
     one_line: bool = True
 

@@ -62,4 +62,4 @@ def best_claims(connection: sqlite3.Connection, task: str, hardware: str, count:
     hardware: where they were not judged yet.
     """
     found = connection.execute(_BEST, (task, hardware, count)).fetchall()
-    return tuple(Claim(*row[:7], source=unpack(row[7])) for row in found)
+    return tuple(Claim(*columns, unpack(source)) for *columns, source in found)
