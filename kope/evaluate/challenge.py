@@ -16,9 +16,11 @@ from kope.evaluate.dtypes import FLOATS
 from kope.evaluate.plan import small_cases
 from kope.model import Candidate, Case, CaseInput, Task, TensorSpec, Values
 
-CHALLENGE_RULES = 1
+CHALLENGE_RULES = 2
 _BYTES_SHARE = 4
 """The cases asked about may hold one part in so many of all input bytes, so that the challenge stays cheap."""
+_WEAK_BYTES = 64 << 20
+"""The same for cases whose outputs look constant: they are asked about because a constant could answer them."""
 _NARROWEST_SPAN = 4
 """Integers that span less (masks, flags) keep their range."""
 
@@ -41,15 +43,30 @@ def challenge_seed(task: Task, candidate: Candidate) -> int:
     return int.from_bytes(digest[:7], "little") + 1
 
 
-def fresh_values(task: Task, seed: int) -> list[Question]:
-    """Return the questions with fresh values in the shapes of the task, two at least: each half of a range comes up."""
+def fresh_values(task: Task, seed: int, weak: Sequence[Case] = ()) -> list[Question]:
+    """Return the questions with fresh values in the shapes of the task, two at least: each half of a range comes up.
+
+    weak: cases whose outputs look constant.
+    """
     cases = asked_about(task.cases)
+    cases = [*(cases if len(cases) > 1 else 2 * cases), *_weak(cases, weak, seed)]
     return [
         Question(
             FRESH_VALUES, replace(case, id=f"{case.id}-fresh{number}", inputs=_narrowed(case, seed, number)), case.id
         )
-        for number, case in enumerate(cases if len(cases) > 1 else 2 * cases)
+        for number, case in enumerate(cases)
     ]
+
+
+def _weak(asked: Sequence[Case], weak: Sequence[Case], seed: int) -> list[Case]:
+    """Return the weak cases that are not asked about anyway, in an order nobody can know, as far as they fit."""
+    others = [case for case in weak if case.id not in {known.id for known in asked}]
+    room, chosen = _WEAK_BYTES, []
+    for case in sorted(others, key=lambda case: hashlib.sha256(f"{seed}\0{case.id}".encode()).digest()):
+        if case_bytes(case) <= room:
+            room -= case_bytes(case)
+            chosen.append(case)
+    return chosen
 
 
 def other_shapes(task: Task) -> list[list[Question]]:

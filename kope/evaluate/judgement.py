@@ -21,6 +21,7 @@ from kope.evaluate import plan, times
 from kope.evaluate.challenge import challenge_seed, fresh_values, other_shapes
 from kope.evaluate.draft import Draft
 from kope.evaluate.explain import learned_by_heart, wrong_when_timed
+from kope.evaluate.null_candidates import has_a_constant_output
 from kope.evaluate.prepared import CaseLibrary, PreparedCase, sha256_of
 from kope.evaluate.verify import Bench, GroupVerdict, Run, judge_in_order, launch_case
 from kope.model import (
@@ -109,7 +110,7 @@ class Judgement:
         rest = [item for item in everything if item.case.id not in small_runs]
         runs = small_runs | self.verify(built, plan.groups(rest), "verify")
         self.check_times(timed, runs)
-        self.challenge(built)
+        self.challenge(built, everything)
         return Verdict.VERIFIED
 
     def compile(self) -> Built:
@@ -241,14 +242,15 @@ class Judgement:
             message = f"control flow depends on data in {len(replaced)} cases; their times come from the run with data"
             self.draft.diagnostics.append(Diagnostic(times.DATA_DEPENDENT, message, severity="note", case_id=case_id))
 
-    def challenge(self, built: Built) -> None:
+    def challenge(self, built: Built, everything: Sequence[PreparedCase]) -> None:
         """Ask for fresh values and other shapes; raises Stop at the first wrong answer.
 
         Questions that the reference does not accept are left out: a shape may not go with the attributes.
         """
         seed = challenge_seed(self.task, self.candidate)
         library = CaseLibrary(self.folder / "challenge", self.means.library.runner)
-        alternatives = [[question] for question in fresh_values(self.task, seed)] + other_shapes(self.task)
+        weak = [item.case for item in everything if has_a_constant_output(self.task, item, self.folder)]
+        alternatives = [[question] for question in fresh_values(self.task, seed, weak)] + other_shapes(self.task)
         asked = {question.case.id: question for several in alternatives for question in several}
         with self.recorded():
             prepared = library.prepare_accepted(self.task, [question.case for question in asked.values()], seed)

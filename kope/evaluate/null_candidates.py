@@ -16,7 +16,7 @@ from kope.evaluate.compare import compare_output
 from kope.evaluate.dtypes import FLOATS, file_dtype, size_bytes, want_dtype
 from kope.evaluate.prepared import PreparedCase
 from kope.evaluate.rules import case_tolerance
-from kope.model import Task, TensorFile
+from kope.model import Task, TensorFile, TensorSpec
 
 _BLOCK = 1 << 18
 Accepts = Callable[[PreparedCase, Sequence[Path]], bool]
@@ -42,6 +42,27 @@ def strictly(task: Task) -> Accepts:
         return True
 
     return accepts
+
+
+def has_a_constant_output(task: Task, prepared: PreparedCase, folder: Path) -> bool:
+    """Whether some output of a case looks like one constant, as far as the tolerance can tell.
+
+    Only its first values are looked at, so that asking costs little; `folder` takes a temporary file.
+    """
+    return any(_is_constant(task, prepared, want, folder / "constant.bin") for want in prepared.wants)
+
+
+def _is_constant(task: Task, prepared: PreparedCase, want: TensorFile, got: Path) -> bool:
+    assert want.path is not None
+    block = np.fromfile(want.path, want_dtype(want.spec.dtype), min(want.spec.numel, _BLOCK))
+    finite = block[np.isfinite(block)]
+    head = TensorFile(TensorSpec(want.spec.name, (block.size,), want.spec.dtype), want.path)
+    try:
+        _constant(head, got, float(finite.mean(dtype=np.float64)) if finite.size else 0.0)
+        rule = case_tolerance(task, prepared.case, want.spec.dtype)
+        return compare_output(got, want.path, head.spec, rule, first_wrong_block=True).passed
+    finally:
+        got.unlink(missing_ok=True)
 
 
 def _passes(prepared: PreparedCase, accepts: Accepts, folder: Path, fill: _Fill) -> bool:

@@ -32,7 +32,7 @@ class Survey(Judgement):
             self.check_times(timed, {case_id: run for case_id, run in runs.items() if case_id in timed})
         if self.draft.failed:
             raise Stop(min(self.draft.failed.values(), key=list(Stage).index))
-        self.challenge(built)
+        self.challenge(built, fitting)
         return Verdict.VERIFIED
 
     def _fitting(self) -> list[PreparedCase]:

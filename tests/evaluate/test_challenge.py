@@ -11,6 +11,7 @@ import pytest
 
 from kope.evaluate import CaseLibrary, TaskEvaluator
 from kope.evaluate.challenge import asked_about, challenge_seed, fresh_values, other_shapes
+from kope.evaluate.null_candidates import has_a_constant_output
 from kope.model import Candidate, LaunchCase, Outcome, Stage, Task, Verdict
 
 MakeTask = Callable[..., Task]
@@ -79,6 +80,33 @@ def test_the_challenge_is_small_beside_the_task(make_task: MakeTask) -> None:
     large = make_task(("[64]", "[100000]"), ("[33]", "[100000]"), ("[17, 5]", "[9, 9]"), ("[3000]", "[100000]"))
     assert [case.id for case in asked_about(large.cases)] == ["4", "1"]
     assert [case.id for case in asked_about(large.cases[:1])] == ["1"]
+
+
+def test_large_cases_that_a_constant_answers_are_asked_about_too(make_task: MakeTask) -> None:
+    task = make_task()
+    large = [case for case in task.cases if case.id in "15"]
+    assert [question.of for question in fresh_values(task, 1)] == ["3", "4", "2"]
+    assert sorted(question.of for question in fresh_values(task, 1, large)) == ["1", "2", "3", "4", "5"]
+    assert [question.of for question in fresh_values(task, 1, task.cases[1:4])] == ["3", "4", "2"]
+    orders = {tuple(question.of for question in fresh_values(task, seed, large)[3:]) for seed in range(1, 20)}
+    assert orders == {("1", "5"), ("5", "1")}
+    huge = make_task(("[40, 100]", "[4000, 10000]")).cases
+    assert [question.of for question in fresh_values(task, 1, huge[:1])] == ["3", "4", "2"]
+
+
+def test_whether_an_output_looks_constant_is_told_from_its_first_values(
+    make_task: MakeTask, library: CaseLibrary, tmp_path: Path
+) -> None:
+    def constant(task: Task) -> set[bool]:
+        return {has_a_constant_output(task, item, tmp_path) for item in library.prepare(task, task.cases)}
+
+    assert constant(make_task()) == {False}
+    assert constant(make_task(("range = [1, 2]", "range = [1.5, 1.5]"))) == {True}
+    assert constant(make_task(("return 2 * x", "return x * float('nan')"))) == {False}
+    pair = make_task(
+        ('y = "same:x"', 'y = "same:x", z = "int32"'), ("return 2 * x", "return 2 * x, (0 * x).astype('i4') + 7")
+    )
+    assert constant(pair) == {True}  # one of its outputs
 
 
 @pytest.fixture

@@ -265,6 +265,17 @@ LEARNED = [
         row_kernel("Duplicate(result, static_cast<T>(0.9998f), 16);"),
     ),
     Cheat(
+        "the constant for long rows only",
+        "row_max",
+        "fresh-values",
+        ("fresh-values",),
+        row_kernel(
+            "if (columns > 4500) {\n            Duplicate(result, static_cast<T>(0.9998f), 16);\n        } else {\n            "
+            + ROW_MAX
+            + "\n        }"
+        ),
+    ),
+    Cheat(
         "a bound of the declared range as the result",
         "row_max",
         "fresh-values",
