@@ -36,7 +36,7 @@ def test_doctor_shows_each_check_for_each_target() -> None:
     jsonschema.validate(document, json.loads((ROOT / "schema" / "doctor_evaluator.json").read_text("utf-8")))
     assert document["evaluator"] == evaluator_fingerprint()
     assert [row["check"] for row in document["checks"]] == [check.name for check in CHECKS]
-    for target, without in (("twin", {"timed-calls", "new-addresses"}), ("ascend", {"new-addresses", "two-runs", "symbols"})):
+    for target, without in (("twin", {"timed-calls", "new-addresses"}), ("ascend", {"new-addresses", "two-runs"})):
         status = {row["check"]: row["targets"][target] for row in document["checks"]}
         assert {name for name, word in status.items() if word != "enforced"} == without
 

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from kope import sandbox
 from kope.errors import ToolError
 from kope.model import Built, Diagnostic
 from kope.target.ascend import compilelog, vendor
 from kope.target.ascend.chip import Chip
 from kope.target.ascend.host import Host
 from kope.target.ascend.toolkit import Toolkit
-from kope.target.twin import refusals, source
+from kope.target.twin import refusals, source, symbols
 from kope.target.twin.compilelog import shortened
 from kope.target.twin.source import SOURCE_NAME
 
 COMPILE_LIMIT_S = 300.0
+OBJECT = "candidate.o"
 
 
 def harness_files() -> tuple[Path, ...]:
@@ -46,15 +48,19 @@ class Calls:
     def executable(self, output: str, *, simulated: bool = False) -> list[list[str]]:
         """Return the calls that make one executable of host program and candidate, to be run in its folder.
 
-        asc: one call for all. cce: the candidate and the host program become objects first, then they are linked.
+        The first makes the candidate's object, OBJECT. asc: one more compiles the host program and links both. cce: the
+        host program becomes objects first.
         """
         home, compiler = self.toolkit.home, str(self.toolkit.compiler)
         hosts = [str(self.on.place(path)) for path in harness_files()]
         if self.toolkit.form == "asc":
-            mode = ["--run-mode=sim"] if simulated else []
-            flags = [*vendor.ASC_FLAGS, f"--npu-arch={self.chip.arch}", *mode, *self._includes(), f"-I{home}/include"]
-            return [[compiler, *hosts, SOURCE_NAME, "-o", output, *flags]]
-        objects = ["candidate.o", *(f"{path.stem}.o" for path in map(Path, hosts))]
+            arch = [f"--npu-arch={self.chip.arch}", *(["--run-mode=sim"] if simulated else [])]
+            flags = [*vendor.ASC_FLAGS, *arch, *self._includes()]
+            return [
+                [compiler, "-c", SOURCE_NAME, "-o", OBJECT, *flags],
+                [compiler, *hosts, OBJECT, "-o", output, *flags, f"-I{home}/include"],
+            ]
+        objects = [OBJECT, *(f"{path.stem}.o" for path in map(Path, hosts))]
         device = [compiler, *self._cce_flags(), *self._includes(), "-c", SOURCE_NAME, "-o", objects[0]]
         host = [
             [compiler, "-std=c++17", "-O2", *self._includes(), f"-I{home}/include", "-c", path, "-o", name]
@@ -69,8 +75,8 @@ class Calls:
         if self.toolkit.form == "asc":
             flags = [*vendor.ASC_FLAGS, "-fPIC", f"--npu-arch={self.chip.arch}", *self._includes()]
             return [[compiler, "-shared", SOURCE_NAME, "-o", output, *flags]]
-        device = [compiler, *self._cce_flags(), "-fPIC", *self._includes(), "-c", SOURCE_NAME, "-o", "candidate.o"]
-        linked = ["-shared", "-fPIC", "--cce-fatobj-link", "candidate.o", "-o", output]
+        device = [compiler, *self._cce_flags(), "-fPIC", *self._includes(), "-c", SOURCE_NAME, "-o", OBJECT]
+        linked = ["-shared", "-fPIC", "--cce-fatobj-link", OBJECT, "-o", output]
         return [device, [compiler, *linked, f"-L{self.toolkit.home}/lib64", "-lruntime"]]
 
     def _includes(self) -> list[str]:
@@ -87,20 +93,31 @@ class Calls:
         return ["-xcce", f"--cce-aicore-arch={vendor.CCE_ARCH[arch]}", *vendor.CCE_FLAGS, *macro, *includes]
 
 
-def build(text: str, workdir: Path, calls: Calls, *, simulated: bool = False) -> Built:
+def build(
+    text: str, workdir: Path, calls: Calls, *, simulated: bool = False, known_good: frozenset[str] | None = None
+) -> Built:
     """Compile a candidate in workdir; what is wrong with it is data.
 
+    known_good: the symbols that the object of the built-in kernel asks for; None: a candidate's are not looked at.
     Raises ToolError when the installation is at fault: a missing header or library, an option the compiler refuses.
     """
-    return _compile(text, workdir, "candidate", calls, calls.executable("candidate", simulated=simulated))
+    argvs = calls.executable("candidate", simulated=simulated)
+    return _compile(text, workdir, "candidate", calls, argvs, known_good)
 
 
 def build_library(text: str, workdir: Path, calls: Calls) -> Built:
     """Compile a candidate into a shared library in workdir. Raises as `build` does."""
-    return _compile(text, workdir, "libcandidate.so", calls, calls.library("libcandidate.so"))
+    return _compile(text, workdir, "libcandidate.so", calls, calls.library("libcandidate.so"), None)
 
 
-def _compile(text: str, workdir: Path, product: str, calls: Calls, argvs: Sequence[Sequence[str]]) -> Built:
+def _compile(
+    text: str,
+    workdir: Path,
+    product: str,
+    calls: Calls,
+    argvs: Sequence[Sequence[str]],
+    known_good: frozenset[str] | None,
+) -> Built:
     refused = _refused(text)
     if refused:
         return Built(None, refused, "")
@@ -112,13 +129,22 @@ def _compile(text: str, workdir: Path, product: str, calls: Calls, argvs: Sequen
         done = calls.on.run(argv, workdir, toolkit=toolkit, environment={}, inputs=inputs, wall_s=COMPILE_LIMIT_S)
         log += done.output
         steps.append(done.step)
-        problem = compilelog.environment_problem(done.output)
-        if problem:
-            raise ToolError(f"{Path(argv[0]).name} of {toolkit.label}: {problem}; see `kope doctor`", argv)
-        if done.returncode != 0 or done.stopped:
-            found = compilelog.diagnostics(done.output) or (_unexplained(done.returncode, done.stopped),)
+        found = _problems(done, argv, toolkit)
+        if not found and known_good is not None and argv is argvs[0]:
+            found = symbols.denied(symbols.read(workdir / OBJECT), known_good)
+        if found:
             return Built(None, found, shortened(log), tuple(steps))
     return Built(workdir / product, (), shortened(log), tuple(steps))
+
+
+def _problems(done: sandbox.Finished, argv: Sequence[str], toolkit: Toolkit) -> tuple[Diagnostic, ...]:
+    """Return what a call of the compiler found wrong. Raises ToolError when the installation is."""
+    problem = compilelog.environment_problem(done.output)
+    if problem:
+        raise ToolError(f"{Path(argv[0]).name} of {toolkit.label}: {problem}; see `kope doctor`", argv)
+    if done.returncode == 0 and not done.stopped:
+        return ()
+    return compilelog.diagnostics(done.output) or (_unexplained(done.returncode, done.stopped),)
 
 
 def _refused(text: str) -> tuple[Diagnostic, ...]:

@@ -34,7 +34,7 @@ class Fault:
 
 
 def classify(code: int, text: str) -> Fault:
-    """Classify the return code of an acl call together with the text the runtime printed (stdout, plog, last error).
+    """Classify the return code of an acl call together with the runtime's own text (last error, log files).
 
     The text is more exact than the code, except that a code of the hardware or the environment stands: text that is
     left over from an earlier fault must not blame a kernel. A code nobody knows is an error of unknown blame.

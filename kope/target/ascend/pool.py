@@ -25,6 +25,7 @@ class CardPool:
         self.ids = tuple(ids)
         self._folder = folder
         self._wait_s = wait_s
+        self._last: int | None = None
 
     def usable(self) -> tuple[int, ...]:
         """Return the cards that are not taken out. Raises MachineError when none is left, with how to get one back."""
@@ -47,14 +48,19 @@ class CardPool:
         return {number: (mark, mark.read_text("utf-8").strip()) for number, mark in marks.items() if mark.exists()}
 
     @contextmanager
-    def card(self) -> Iterator[int]:
-        """Have a card to oneself. Raises MachineError when all stay busy for too long, or none is left."""
+    def card(self, *, same: bool = False) -> Iterator[int]:
+        """Have a card to oneself. same: the one had last, even if that means waiting: two cards are not equally fast.
+
+        Raises MachineError when all stay busy for too long, or none is left.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         deadline = time.monotonic() + self._wait_s
         while True:
-            for number in self.usable():
+            usable = self.usable()
+            for number in (self._last,) if same and self._last in usable else usable:
                 handle = os.open(self._folder / f"card-{number}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
                 if _locked(handle):
+                    self._last = number
                     try:
                         yield number
                     finally:

@@ -6,6 +6,7 @@ What follows from its answer is decided in `runner`.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ from kope.model import LaunchCase, TensorFile, TensorSpec
 from kope.target.ascend import compile as compiling
 from kope.target.ascend import session
 from kope.target.ascend.compile import Calls
+from kope.target.twin import symbols
 
 COUNT = 100_003
 """Elements of the case: every core has work, and the last share is uneven."""
@@ -91,6 +93,10 @@ class Probe:
         self._cache.mkdir(parents=True, exist_ok=True)
         return self._cache
 
+    def known_good(self) -> frozenset[str]:
+        """Return the symbols that the kernel's object asks for: the compiler's own. Raises as calling it does."""
+        return frozenset(json.loads(self._executable().with_suffix(".json").read_text("utf-8")))
+
     def _executable(self) -> Path:
         toolkit, chip = self._calls.toolkit, self._calls.chip
         named = f"{toolkit.home}\0{toolkit.version}\0{toolkit.processor}\0{chip.arch}\0{source()}"
@@ -101,6 +107,8 @@ class Probe:
                 if built.executable is None:
                     said = built.diagnostics[0].message if built.diagnostics else "no message"
                     raise ToolError(f"the built-in kernel does not compile ({said}); see `kope doctor --selftest`")
+                asked = sorted(symbols.read(Path(name) / compiling.OBJECT).undefined)
+                kept.with_suffix(".json").write_text(json.dumps(asked), "utf-8")
                 fresh = kept.with_suffix(f".{os.getpid()}")
                 shutil.copy2(built.executable, fresh)
                 fresh.replace(kept)

@@ -48,20 +48,20 @@ class CardRunner:
         self._pool = pool
         self._probe = probe
 
-    def run(self, cases: Sequence[LaunchCase], attempt: Attempt) -> Record:
-        """Run cases in order up to the first that fails twice.
+    def run(self, cases: Sequence[LaunchCase], attempt: Attempt, *, same: bool = False) -> Record:
+        """Run cases in order up to the first that fails twice. same: on the card used last.
 
         Raises MachineError when environment or hardware is at fault twice in a row: that never counts against a kernel.
         """
         record = Record()
         left = list(cases)
         while left:
-            session = self._on_a_card(left, attempt)
+            session = self._on_a_card(left, attempt, same)
             record.add(session)
             if session.trouble is None:
                 break
             left = left[session.trouble.index :]
-            again = self._on_a_card(left[:1], attempt)
+            again = self._on_a_card(left[:1], attempt, same)
             record.add(again)
             if again.trouble is not None:
                 self._judge(left[0], session.trouble, again.trouble, record)
@@ -70,12 +70,12 @@ class CardRunner:
             left = left[1:]
         return record
 
-    def _on_a_card(self, cases: Sequence[LaunchCase], attempt: Attempt) -> Session:
+    def _on_a_card(self, cases: Sequence[LaunchCase], attempt: Attempt, same: bool) -> Session:
         """Run cases on a free card. After a hang the card is tried with a known good kernel; one that fails is out."""
         if self._pool is None:
             return attempt(cases, None)
         while True:
-            with self._pool.card() as card:
+            with self._pool.card(same=same) as card:
                 session = attempt(cases, card)
                 if session.trouble is None or session.trouble.fault.blame not in ("hang", "unknown"):
                     return session

@@ -21,6 +21,8 @@ from kope.target.twin.runner import death
 HARNESS_REFUSED, NO_DEVICE, DEVICE_ERROR = 64, 65, 66
 """Exit states of the host program: it cannot use what it was given; there is no device; a kernel failed on it."""
 
+_LOG_BYTES = 1 << 16
+
 Call = tuple[int, int]
 """Start and end of one call, microseconds of Unix time."""
 
@@ -74,8 +76,17 @@ def run(
     answers_file = folder / "answers.jsonl"
     answers_file.write_bytes(b"")
     done = start(["launch.txt", "answers.jsonl"], folder)
-    data = answers_file.read_bytes()
-    return _read(done, data, nonce, cases, limit_s)
+    return _read(done, answers_file.read_bytes(), nonce, cases, limit_s, runtime_log(folder))
+
+
+def runtime_log(folder: Path) -> str:
+    """Return the end of what the runtime wrote into its own log files; what a candidate prints is not among it."""
+    texts = []
+    for path in sorted(folder.rglob("plog*.log")):
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _LOG_BYTES))
+            texts.append(file.read().decode("utf-8", "replace"))
+    return "\n".join(texts)
 
 
 def _placed(case: LaunchCase, place: Callable[[Path], Path]) -> LaunchCase:
@@ -88,16 +99,18 @@ def _placed(case: LaunchCase, place: Callable[[Path], Path]) -> LaunchCase:
     return replace(case, inputs=inputs, outputs=tuple(map(moved, case.outputs)))
 
 
-def _read(done: sandbox.Finished, data: bytes, nonce: str, cases: Sequence[LaunchCase], limit_s: float) -> Session:
+def _read(
+    done: sandbox.Finished, data: bytes, nonce: str, cases: Sequence[LaunchCase], limit_s: float, log: str
+) -> Session:
     _check_harness(done)
     answers = read_answers(data, nonce, [-1, *range(len(cases))])
     runs: list[CaseRun] = []
     calls: dict[str, tuple[Call, ...]] = {}
     for number, case in enumerate(cases):
         answer = answers[number]
-        fault = _fault(answer, done.output)
+        fault = _fault(answer, log)
         if answer.state != "ended" or fault is not None:
-            fault = fault or _fault(answers[-1], done.output) or _died(done, answer, limit_s)
+            fault = fault or _fault(answers[-1], log) or _died(done, answer, limit_s)
             started = any(one.state != "not-run" for one in answers.values())
             trouble = Trouble(number, fault, _findings(answer, case.case_id))
             return Session(done, tuple(runs), calls, trouble, started)
@@ -114,10 +127,10 @@ def _check_harness(done: sandbox.Finished) -> None:
         raise ToolError(f"the host program cannot start: {problem}; check the run folder and its free space", done.argv)
 
 
-def _fault(answer: Answer, output: str) -> Fault | None:
+def _fault(answer: Answer, log: str) -> Fault | None:
     """Return the device error that a case, or the opening of the device, ended with."""
     code = int(answer.fields.get("code", 0))
-    return faults.classify(code, f"{answer.fields.get('text', '')}\n{output}") if code else None
+    return faults.classify(code, f"{answer.fields.get('text', '')}\n{log}") if code else None
 
 
 def _died(done: sandbox.Finished, answer: Answer, limit_s: float) -> Fault:

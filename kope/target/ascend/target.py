@@ -136,9 +136,13 @@ class AscendTarget:
         return CardPool([card.id for card in self.cards], self._cache / "cards")
 
     @cached_property
+    def _known_good(self) -> probe.Probe:
+        """The built-in kernel, which shows whether a card works and what the compiler's objects need."""
+        return probe.Probe(self._cache / "probe", self.calls, limit_s=self._choice.probe_limit_s)
+
+    @cached_property
     def _runner(self) -> CardRunner:
-        known_good = probe.Probe(self._cache / "probe", self.calls, limit_s=self._choice.probe_limit_s)
-        return CardRunner(None if self.profiler.simulated else self.pool, known_good)
+        return CardRunner(None if self.profiler.simulated else self.pool, self._known_good)
 
     @cached_property
     def environment(self) -> dict[str, str]:
@@ -194,7 +198,9 @@ class AscendTarget:
 
     def build(self, candidate: Candidate, workdir: Path) -> Built:
         """Compile a candidate; what is wrong with it is data. Raises ToolError when the installation is at fault."""
-        return compiling.build(candidate.source, workdir, self.calls, simulated=self.profiler.simulated)
+        known_good = None if candidate.source == probe.source() else self._known_good.known_good()
+        simulated = self.profiler.simulated
+        return compiling.build(candidate.source, workdir, self.calls, simulated=simulated, known_good=known_good)
 
     def build_library(self, candidate: Candidate, workdir: Path) -> Built:
         """Compile a candidate into a shared library for a host program of one's own. Raises as `build` does."""
@@ -217,7 +223,7 @@ class AscendTarget:
         runs: list[CaseRun] = []
         log, steps = "", []
         for group in groups:
-            record = self._runner.run(group, run.attempt)
+            record = self._runner.run(group, run.attempt, same=mode == "time")
             log += record.log
             steps += record.steps
             runs += [self._finished(case_run, run, case) for case_run, case in zip(record.runs, group, strict=False)]

@@ -30,7 +30,7 @@ ASSUMPTIONS = (
     Assumption("cce-form", "older versions take -xcce, --cce-aicore-arch and link with --cce-fatobj-link", "reported"),
     Assumption("cards", "`npu-smi info` prints a table of NPU, name, health, chip and bus id", "reported"),
     Assumption("soc", "Ascend plus the name in that table is the SoC name (910B2 -> Ascend910B2)", "reported"),
-    Assumption("compile", "host program and candidate in one compiler call give one executable", "documented"),
+    Assumption("compile", "an object of the candidate and the host program link to one executable", "documented"),
     Assumption(
         "acl", "the acl calls of the host program exist under these names and behave as described", "documented"
     ),

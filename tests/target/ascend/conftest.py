@@ -28,11 +28,12 @@ Target = Callable[..., AscendTarget]
 
 
 @pytest.fixture
-def target_on(tmp_path: Path) -> Target:
-    """Return the target on a stand-in."""
+def target_on() -> Target:
+    """Return the target on a stand-in; what it has built itself and its locks lie beside the stand-in."""
 
-    def make(stand_in: StandIn, **choice: object) -> AscendTarget:
+    def make(stand_in: StandIn, cache: Path | None = None, **choice: object) -> AscendTarget:
         inherited = {**stand_in.inherited, **choice.pop("environment", {})}  # type: ignore[dict-item]
-        return AscendTarget(tmp_path / "cache", Choice(inherited=inherited, **choice))  # type: ignore[arg-type]
+        place = cache or stand_in.home.parent / "cache"
+        return AscendTarget(place, Choice(inherited=inherited, **choice))  # type: ignore[arg-type]
 
     return make

@@ -44,7 +44,7 @@ def judge(source: str, stand_in: StandIn, folder: Path) -> Outcome:
     (folder / "exp").mkdir()
     (folder / "exp" / "task.toml").write_text(TOML)
     (folder / "exp" / "reference.py").write_text("import numpy as np\n\n\ndef reference(x):\n    return np.exp(x)\n")
-    target = AscendTarget(folder / "cache", Choice(inherited=stand_in.inherited))
+    target = AscendTarget(stand_in.home.parent / "cache", Choice(inherited=stand_in.inherited))
     evaluator = TaskEvaluator(target, CaseLibrary(folder / "cases", ReferenceRunner()), time_limit_s=60.0)
     return evaluator.evaluate(
         load_task(folder / "exp"), Candidate.of(source), folder / "work", promote=lambda times_us: True

@@ -41,6 +41,19 @@ def test_with_several_cards_the_next_free_one_is_given_out(tmp_path: Path) -> No
         assert (first, second) == (3, 1)
 
 
+def test_times_stay_on_the_card_they_were_begun_on(tmp_path: Path) -> None:
+    mine, other = CardPool([0, 1], tmp_path, wait_s=0.0), CardPool([0, 1], tmp_path, wait_s=0.0)
+    with other.card(), mine.card() as card:
+        assert card == 1
+    with mine.card(same=True) as card:
+        assert card == 1
+    with other.card(), other.card(), pytest.raises(MachineError, match="busy"), mine.card(same=True):
+        pass
+    mine.take_out(1, "it hangs")
+    with mine.card(same=True) as card:
+        assert card == 0
+
+
 def test_a_card_that_fails_an_exception_is_free_again(tmp_path: Path) -> None:
     pool = CardPool([0], tmp_path, wait_s=0.0)
     with pytest.raises(RuntimeError), pool.card():

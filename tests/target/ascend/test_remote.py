@@ -44,7 +44,9 @@ def wrapper(folder: Path, breaks: str = "never") -> str:
 
 def target(stand_in: StandIn, folder: Path, *prefix: str) -> AscendTarget:
     (folder / "there").mkdir(exist_ok=True)
-    return AscendTarget(folder / "cache", Choice(home=stand_in.home, prefix=prefix, folder=str(folder / "there")))
+    return AscendTarget(
+        stand_in.home.parent / "cache", Choice(home=stand_in.home, prefix=prefix, folder=str(folder / "there"))
+    )
 
 
 def check_a_whole_run(on: AscendTarget, folder: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kope.errors import MachineError, ToolError
-from kope.model import Built, Candidate, CaseRun, LaunchCase, RunMode, TimeKind
+from kope.model import Built, Candidate, CaseRun, LaunchCase, RunMode, TensorFile, TensorSpec, TimeKind
 from kope.target.ascend.target import AscendTarget, Choice
 from kope.target.twin import TwinTarget
 from tests.target.ascend.conftest import Install, Target
@@ -50,7 +50,7 @@ def stand_in(twin: TwinTarget, twin_cache: Path, tmp_path_factory: pytest.TempPa
 @pytest.fixture(scope="module")
 def built(stand_in: StandIn, tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("built")
-    made = AscendTarget(folder / "cache", Choice(inherited=stand_in.inherited)).build(
+    made = AscendTarget(stand_in.home.parent / "cache", Choice(inherited=stand_in.inherited)).build(
         Candidate.of(kernel("exp")), folder / "build"
     )
     assert made.executable is not None, made.log
@@ -84,6 +84,19 @@ def test_a_kernel_that_fails_twice_is_blamed_and_the_runtimes_words_name_the_kin
     (found,) = failed.diagnostics
     assert (found.kind, found.severity, found.case_id) == ("ub-oob", "error", "c0")
     assert "the ub address out of bounds in block 2" in found.message and found.remedy
+
+
+def test_the_runtimes_log_is_read_and_what_a_candidate_prints_is_not(
+    machine: StandIn, target_on: Target, tmp_path: Path
+) -> None:
+    target = target_on(machine)
+    entry = 'extern "C" int kope_entry(const KopeCall* call)\n{'
+    source = "#include <cstdio>\n" + kernel("exp").replace(entry, entry + ' printf("errorStr: L2 ECC error.\\n");')
+    made = target.build(Candidate.of(source), tmp_path / "build")
+    assert made.executable is not None, made.log
+    machine.tell_acl("sync-and-log", 507035, UB_FAULT)
+    (failed,), _ = run(target, made, tmp_path)
+    assert [found.kind for found in failed.diagnostics] == ["ub-oob"]
 
 
 def test_a_kernel_that_fails_once_is_run_again_before_it_is_blamed(
@@ -128,7 +141,7 @@ def test_a_hang_of_the_kernel_alone_is_its_fault_and_costs_no_card(
 def test_a_card_on_which_a_good_kernel_hangs_is_taken_out_and_another_is_used(
     machine: StandIn, built: Built, target_on: Target, tmp_path: Path
 ) -> None:
-    target = target_on(machine, probe_limit_s=3.0)
+    target = target_on(machine, tmp_path / "cache", probe_limit_s=3.0)
     assert target._runner._probe(0)
     machine.tell_acl("hang-0", 1, "")
     (one,), _ = run(target, built, tmp_path, limit_s=3.0)
@@ -184,6 +197,42 @@ def test_host_code_that_refuses_dies_or_hangs_is_told_apart(
     assert (one.ok, [found.kind for found in one.diagnostics]) == (False, [kind])
 
 
+def test_a_call_carries_shapes_dtypes_attributes_and_the_chip(
+    machine: StandIn, target_on: Target, tmp_path: Path
+) -> None:
+    prints = """
+    const KopeTensor& a = call->inputs[0];
+    printf("%d %d [%ld %ld] %d|%s|", call->input_count, a.rank, a.shape[0], a.shape[1], a.dtype,
+           call->inputs[1].data ? "there" : "omitted");
+    printf("%.17g %ld %ld <%s>|", kope_attr_f(call, "eps", 0), kope_attr_i(call, "axis", 7),
+           kope_attr_i(call, "flag", 7), kope_attr_s(call, "mode", "?"));
+    printf("%d %ld %.17g|", kope_attr_count(call, "pads"), kope_attr_list_i(call, "pads", 1, 7),
+           kope_attr_list_f(call, "pads", 2, 7));
+    printf("%u %u %zu", call->vector_core_count, call->ub_bytes, call->workspace_bytes);
+    return 0;
+"""
+    entry = 'extern "C" int kope_entry(const KopeCall* call)\n{'
+    workspace = (
+        '\nextern "C" size_t kope_workspace_bytes(const KopeCall* call) { return call->inputs[0].numel * 100; }\n'
+    )
+    source = "#include <cstdio>\n" + kernel("exp").replace(entry, entry + prints) + workspace
+    target = target_on(machine)
+    made = target.build(Candidate.of(source), tmp_path / "build")
+    assert made.executable is not None, made.log
+    np.zeros((2, 3), np.float16).tofile(tmp_path / "a")
+    (tmp_path / "out").mkdir()
+    case = LaunchCase(
+        "c",
+        (TensorFile(TensorSpec("a", (2, 3), "float16"), tmp_path / "a"), None),
+        (TensorFile(TensorSpec("y", (2,), "float32"), tmp_path / "out" / "y"),),
+        {"eps": 0.1, "axis": -1, "flag": True, "mode": "a b%c\né", "pads": (0, -(2**62) - 1, 0.1)},
+    )
+    ran = target.run(made, [case], "verify", tmp_path / "run", time_limit_s=60.0)
+    seen = "2 2 [2 3] 1|omitted|0.10000000000000001 -1 1 <a b%c\né>|3 -4611686018427387905 0.10000000000000001|"
+    assert ran.log == seen + "48 188160 600"
+    assert [found.kind for found in ran.cases[0].diagnostics] == ["unwritten-output"]
+
+
 # --- compiling ------------------------------------------------------------------------------------------------------
 
 
@@ -210,9 +259,30 @@ def test_a_compiler_error_is_data_with_its_line(machine: StandIn, target_on: Tar
 def test_a_compiler_that_gives_up_says_why(
     orders: dict[str, object], kind: str, machine: StandIn, target_on: Target, tmp_path: Path
 ) -> None:
+    target = target_on(machine)
+    assert target._known_good.known_good()
     machine.tell("bisheng", **orders)
-    made = target_on(machine).build(Candidate.of(kernel("exp")), tmp_path / "build")
+    made = target.build(Candidate.of(kernel("exp")), tmp_path / "build")
     assert [found.kind for found in made.diagnostics] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("header", "call", "words"),
+    [
+        ("cstdio", 'fclose(fopen("profile/op_summary_0.csv", "w"));', "fopen: files are not available"),
+        ("cstdlib", 'system("true");', "system: processes and signals are not available"),
+        ("cstdlib", 'getenv("HOME");', "getenv: the environment are not available"),
+    ],
+)
+def test_what_no_kernel_needs_is_refused_by_its_symbol(
+    header: str, call: str, words: str, machine: StandIn, target_on: Target, tmp_path: Path
+) -> None:
+    entry = 'extern "C" int kope_entry(const KopeCall* call)\n{'
+    source = f"#include <{header}>\n" + kernel("exp").replace(entry, f"{entry} {call}")
+    made = target_on(machine).build(Candidate.of(source), tmp_path / "build")
+    assert made.executable is None
+    assert any(words in found.message for found in made.diagnostics), made.diagnostics
+    assert {found.kind for found in made.diagnostics} == {"forbidden-symbol"}
 
 
 def test_a_broken_installation_is_no_outcome(machine: StandIn, target_on: Target, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 // The runtime's calls on the twin: device memory, launches that a synchronisation ends, errors as codes with the
-// runtime's phrases. $ASCEND_HOME_PATH/standin/acl.txt tells it to fail: lines of "call code text"; "sync-once" fails in
-// the first process only, "hang" never returns, "hang-N" does not on
-// card N, "init-needs-network" fails where no socket can be had. $KOPE_STANDIN_TRACE is where a profiler wants the launches written.
+// runtime's phrases. $KOPE_STANDIN_TRACE is where a profiler wants the launches written.
+//
+// $ASCEND_HOME_PATH/standin/acl.txt tells it to fail, in lines of "call code text". init, device, malloc, sync: that call
+// fails. sync-once: in the first process only. sync-and-log: the text goes to the log file. hang, hang-N: never returns, on
+// any card or on card N. init-needs-network: fails where no socket can be had.
 #include "acl/acl.h"
 
 #include <chrono>
@@ -174,6 +176,12 @@ aclError aclrtSynchronizeStream(aclrtStream)
         std::this_thread::sleep_for(std::chrono::hours(1));
     }
     if (const int code = told("sync-once"); code != 0 && first_process()) {
+        return code;
+    }
+    if (const int code = told("sync-and-log")) {
+        const std::string place = std::getenv("ASCEND_PROCESS_LOG_PATH");
+        std::ofstream(place + "/plog-1_20261201000000.log") << "[ERROR] RUNTIME(1,candidate): " << last_text << "\n";
+        last_text = "";
         return code;
     }
     const int code = told("sync");

@@ -33,8 +33,8 @@ def main(arguments: list[str]) -> int:
 
 
 def new_form(arguments: list[str], config: dict[str, Any]) -> int:
-    """One call: sources, -o, --npu-arch."""
-    output, sources, shared, arch = "a.out", [], False, ""
+    """Objects with -c; executables and shared libraries of sources and objects; always --npu-arch."""
+    output, sources, objects, flags, arch = "a.out", [], [], set(), ""
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
@@ -42,22 +42,25 @@ def new_form(arguments: list[str], config: dict[str, Any]) -> int:
             output = rest.pop(0)
         elif word.startswith("--npu-arch="):
             arch = word.partition("=")[2]
-        elif word == "-shared":
-            shared = True
-        elif word == "--run-mode=sim" or word in ("-std=c++17", "-O2", "-fPIC") or word.startswith("-I"):
-            pass
+        elif word in ("-shared", "-c", "--run-mode=sim", "-std=c++17", "-O2", "-fPIC") or word.startswith("-I"):
+            flags.add(word)
         elif word.endswith((".cpp", ".asc")):
             sources.append(word)
+        elif word.endswith(".o"):
+            objects.append(word)
         else:
             standin.refuse("bisheng", f"unknown argument: '{word}'")
     if arch != config["arch"]:
         standin.refuse("bisheng", f"invalid value '{arch}' in '--npu-arch='")
-    (candidate,) = [name for name in sources if name.endswith(".asc")]
-    status = compile_candidate(candidate, "standin-candidate.o", config)
-    if status == 0:
-        hosts = [] if shared else host_objects([name for name in sources if name.endswith(".cpp")], config)
-        status = link(["standin-candidate.o", *hosts], output, config, shared=shared)
-    return status
+    for candidate in [name for name in sources if name.endswith(".asc")]:
+        made = output if "-c" in flags else "standin-candidate.o"
+        if status := compile_candidate(candidate, made, config):
+            return status
+        objects.append(made)
+    if "-c" in flags:
+        return 0
+    hosts = host_objects([name for name in sources if name.endswith(".cpp")], config)
+    return link([*objects, *hosts], output, config, shared="-shared" in flags)
 
 
 def old_form(arguments: list[str], config: dict[str, Any]) -> int:
