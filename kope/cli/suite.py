@@ -143,7 +143,7 @@ def _print_run(folder: RunFolder) -> None:
             record.level or "-",
             f"{record.passed_count}/{len(record.cases)}",
             record.attempts,
-            record.problem or record.stop,
+            record.problem or (f"{record.stop}; {record.reason}" if record.reason else record.stop),
         )
         for record in folder.records.values()
     ]

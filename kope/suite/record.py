@@ -47,7 +47,8 @@ class CaseRecord:
 class TaskRecord:
     """What came of one task. compiled: some attempt compiled. candidate: id of the best kernel, "" when none is right.
 
-    problem: why the task could not be worked on, "" otherwise. stop: why work on it ended.
+    problem: why the task could not be worked on, "" otherwise. stop: why work on it ended. reason: where no kernel is
+    right on all cases, what the last attempt failed of.
     """
 
     task: str
@@ -64,6 +65,7 @@ class TaskRecord:
     wall_s: float = 0.0
     stop: str = ""
     problem: str = ""
+    reason: str = ""
 
     @property
     def passed_count(self) -> int:

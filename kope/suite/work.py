@@ -25,6 +25,8 @@ from kope.model import Attempt, Case, CaseResult, Outcome, Stage, Task, Verdict
 from kope.suite.record import CaseRecord, TaskRecord, empty_record
 
 Keep = Callable[[TaskRecord, str | None], None]
+_SURVEY_S = 60.0
+"""Wall limit of small cases in the last verdict: where several tasks run at once, a busy machine must not decide."""
 _RANK = {stage: rank for rank, stage in enumerate(Stage)}
 _TASKS_FAULT = (TaskError, ReferenceError_, DeriveError)
 """What ends work on one task and not the run: its folder or its reference is at fault."""
@@ -56,6 +58,7 @@ class Work:
                 outcome, nulls = None, {}
                 if best is not None and best.candidate is not None:
                     judge = wiring.evaluator(self.settings)
+                    judge.time_limit_s = max(judge.time_limit_s, _SURVEY_S)
                     outcome = judge.judge_all(task, best.candidate, opened.parts.folder)
                     nulls = _null_candidates(task, outcome, judge)
                 record = _record(task, result, best, outcome, nulls, self.settings.chip, time.monotonic() - started)
@@ -153,7 +156,12 @@ def _record(
         tokens=sum(attempt.proposal.tokens for attempt in history),
         wall_s=round(wall_s, 3),
         stop=result.stop.value,
+        reason="" if right or not history else _first_error(history[-1].outcome),
     )
+
+
+def _first_error(outcome: Outcome) -> str:
+    return next((found.message for found in outcome.diagnostics if found.severity == "error"), "")
 
 
 def _case_record(case: CaseRecord, judged: CaseResult | None, note: str) -> CaseRecord:

@@ -116,7 +116,11 @@ def test_a_kernel_that_is_right_on_some_cases_counts_for_those(place: Path, monk
     propose(monkeypatch, [marked(7, "fail=ub-overflow"), marked(7), "no answer\n"])
     kope("run", "tasks/double", "--out", "run", "--iterations", "3")
     record = RunFolder.open(place / "run").records["double"]
-    assert (record.verdict, record.compiled) == ("failed", True)
+    assert (record.verdict, record.compiled, record.reason) == (
+        "failed",
+        True,
+        "no answer for this candidate",
+    )
     assert {case.case: (case.passed, case.note) for case in record.cases} == {
         **{number: (True, "") for number in ("2", "3", "4")},
         **{number: (False, "wrong-value") for number in ("1", "5")},
