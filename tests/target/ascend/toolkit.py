@@ -102,6 +102,7 @@ def install(
         script = home / folder / name
         script.write_text(f"#!{sys.executable}\n" + (STANDINS / f"{name.replace('-', '_')}.py").read_text())
         script.chmod(0o755)
+    (home / "standin" / "kope").symlink_to(ROOT / "kope")  # of this checkout, whichever is installed
     for name in ("standin.py", "msopprof.py"):
         shutil.copy(STANDINS / name, home / "standin" / name)
     shutil.copy(runtime / "runtime.o", home / "standin" / "runtime.o")
@@ -109,7 +110,7 @@ def install(
         shutil.copy(path, home / "standin" / path.name)
     (home / "set_env.sh").write_text(
         f'export ASCEND_HOME_PATH="{home}"\nexport PATH="{home}/bin:{home / compiler}:$PATH"\n'
-        f'export PYTHONPATH="{ROOT}:{home}/standin"\nexport LD_LIBRARY_PATH="{home}/lib64"\nfalse\n'
+        f'export PYTHONPATH="{home}/standin"\nexport LD_LIBRARY_PATH="{home}/lib64"\nfalse\n'
     )
     (home / "standin" / "config.json").write_text(json.dumps(_config(home, generation, twin, cards)))
     return StandIn(home, generation)
