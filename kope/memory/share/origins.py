@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 _ALL = """
     SELECT o.id, o.label, o.trust, o.created_at, count(a.id), coalesce(sum(a.verdict = 'verified'), 0)
-    FROM origins AS o LEFT JOIN attempts AS a ON a.origin_id = o.id GROUP BY o.id ORDER BY o.created_at, o.id
+    FROM origins AS o LEFT JOIN attempts AS a ON a.origin_id = o.id GROUP BY o.id ORDER BY o.trust <> 'own', o.label, o.id
 """
 _CONFLICTS = """
     SELECT c.attempt_id, c.content_digest, o.label, o.id FROM conflicts AS c JOIN origins AS o ON o.id = c.origin_id
@@ -32,7 +32,7 @@ class Source:
 
 
 def sources(connection: sqlite3.Connection) -> tuple[Source, ...]:
-    """Return every origin in the order it became known."""
+    """Return every origin, our own first, then by label."""
     return tuple(Source(*row) for row in connection.execute(_ALL))
 
 
