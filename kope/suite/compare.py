@@ -101,13 +101,14 @@ def _plain(operator: str) -> str:
 def _system(system: System) -> dict[str, Any]:
     rows = system.rows
     official = all(row.official is not None for row in rows if row.ran) and any(row.official for row in rows)
-    telling = [row for row in rows if row.discriminating]
+    telling = [row for row in rows if row.discriminating is not False]
+    tried = any(row.discriminating is not None for row in rows)
     return {
         "system": system.name,
         "source": "",
         **_rates(metrics.rates(rows)),
         "official": _rates(metrics.rates(rows, lambda row: row.official is True)) if official else None,
-        "discriminating": _rates(metrics.rates(telling)) if telling else None,
+        "discriminating": _rates(metrics.rates(telling)) if tried else None,
         "compiled": system.compiled,
         "tokens": system.tokens,
         "wall_s": system.wall_s,

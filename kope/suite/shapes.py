@@ -63,7 +63,19 @@ def halved(shape: Sequence[int], axis: int) -> Shape:
     return resized(shape, axis, shape[axis] // 2)
 
 
-FUNCTIONS = {"broadcast": broadcast, "without": without, "resized": resized, "reduced": reduced, "halved": halved}
+def window(extent: int, kernel: int, stride: int, pad: int, dilation: int) -> int:
+    """Return how often a window fits. pad: elements added on both sides together."""
+    return (extent + pad - dilation * (kernel - 1) - 1) // stride + 1
+
+
+FUNCTIONS = {
+    "broadcast": broadcast,
+    "without": without,
+    "resized": resized,
+    "reduced": reduced,
+    "halved": halved,
+    "window": window,
+}
 """What expressions may call; a submission carries them along."""
 
 
@@ -189,8 +201,23 @@ def _shapes(
         yield f"(*{one}.shape[:-1], {two}.shape[-1])"
         yield f"(*{one}.shape[:-1], *{two}.shape[-1:])"
     yield "()"
+    yield from _windows(whole, lists, wanted)
     if len({len(shape) for shape in wanted}) == 1:
         yield from _by_extent(whole, axes, lists, cases, wanted)
+
+
+def _windows(tensors: Sequence[str], lists: Sequence[str], wanted: Sequence[Shape]) -> Iterator[str]:
+    """Yield the shapes of a convolution over two axes: padding at each end, or the same at both."""
+    if {len(shape) for shape in wanted} != {4}:
+        return
+    for x, w in itertools.permutations(tensors, 2):
+        for strides, pads, dilations in itertools.permutations(lists, 3):
+            for ends in (f"{pads}[0] + {pads}[1]", f"{pads}[2] + {pads}[3]"), (f"2 * {pads}[0]", f"2 * {pads}[1]"):
+                extents = [
+                    f"window({x}.shape[{k + 2}], {w}.shape[{k + 2}], {strides}[{k}], {pad}, {dilations}[{k}])"
+                    for k, pad in enumerate(ends)
+                ]
+                yield f"({x}.shape[0], {w}.shape[0], {', '.join(extents)})"
 
 
 def _by_extent(

@@ -79,7 +79,7 @@ def export(
         try:
             operators.append(_operator(task, record, source, library))
         except TaskError as error:
-            refused[task.name] = str(error)
+            refused[task.name] = str(error).removeprefix(f"{task.name}: ")
     if not operators:
         why = "; ".join(refused.values()) or "no kernel of it passes a case"
         raise ConfigError(f"{run.path}: nothing to hand in: {why}")

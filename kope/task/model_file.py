@@ -144,7 +144,7 @@ def _run(paths: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _task(path: Path, described: Mapping[str, Any]) -> Task:
     if "error" in described:
-        raise TaskError(f"{path}: {described['error']}; the suite itself cannot load this task")
+        raise TaskError(f"{path}: {described['error']}; a task is described without data, by its own Python")
     reference = path.read_text(encoding="utf-8")
     names, init_names = _signatures(reference, path)
     fields = Fields({}, path)

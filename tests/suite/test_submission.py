@@ -82,6 +82,29 @@ def test_a_shape_may_be_put_together_from_extents() -> None:
     assert shapes.evaluate(rule.shape, shapes.arguments(task, first)) == (2, 8, 7, 9)
 
 
+def test_a_convolution_has_its_formula() -> None:
+    lists = tuple(Parameter(name, "attr") for name in ("strides", "pads", "dilations"))
+    task = a_task((*tensors("x", "w"), *lists), 1)
+    f32 = "float32"
+    one = case(
+        1,
+        {"strides": (1, 2), "pads": (1, 1, 0, 2), "dilations": (1, 1)},
+        ("x", (2, 3, 9, 9), f32),
+        ("w", (8, 3, 3, 3), f32),
+    )
+    two = case(
+        2,
+        {"strides": (2, 1), "pads": (0, 0, 1, 1), "dilations": (2, 3)},
+        ("x", (1, 3, 12, 9), f32),
+        ("w", (4, 3, 2, 3), f32),
+    )
+    rule = found(task, (one, ((2, 8, 9, 5), f32)), (two, ((1, 4, 5, 5), f32)))
+    assert rule.shape == (
+        "(x.shape[0], w.shape[0], window(x.shape[2], w.shape[2], strides[0], pads[0] + pads[1], dilations[0]), "
+        "window(x.shape[3], w.shape[3], strides[1], pads[2] + pads[3], dilations[1]))"
+    )
+
+
 def test_lists_follow_lists() -> None:
     members = Parameter("x", "list", ("x_0", "x_1"))
     task = a_task((members,), 1, many=True)
