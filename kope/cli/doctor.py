@@ -68,6 +68,7 @@ def doctor(
 
 def _selftest(settings: Settings, output: Path | None, json: bool) -> NoReturn:
     """Go through the self-test, a line per step; exit with 0 when every step was right."""
+    from kope.cli.best import write
     from kope.selftest import report
     from kope.wiring import self_test, work_folder
 
@@ -82,7 +83,7 @@ def _selftest(settings: Settings, output: Path | None, json: bool) -> NoReturn:
     if json:
         print_json(document)
     if output is not None:
-        output.write_text(report(document), "utf-8")
+        write(output, report(document))
         say(f"The report is in {output}; it holds no user, host or folder names.", to_stderr=json)
     raise typer.Exit(0 if test.passed else 1)
 

@@ -133,6 +133,14 @@ def test_a_protection_that_stands_in_the_way_is_found(machine: StandIn) -> None:
     assert step["detail"].endswith("; a protection is in the way: set ascend_without to 'filter'")
 
 
+def test_a_report_that_cannot_be_written_is_one_line(machine: StandIn) -> None:
+    machine.tell("bisheng", status=1)
+    done = CliRunner().invoke(app, ["doctor", "--target", "ascend", "--selftest", "--output", "no/such/report.md"])
+    assert done.exit_code == 1
+    assert "Error: no/such/report.md: No such file or directory; give a place that can be written" in done.output
+    assert CliRunner().invoke(app, ["doctor", "--output", "report.md"]).exit_code == 2
+
+
 def test_an_older_toolkit_confirms_the_older_form(
     twin: TwinTarget, twin_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
