@@ -153,6 +153,9 @@ _OPINIONS = """
     UPDATE out.origins SET trust = CASE WHEN id = ?1 THEN 'own' ELSE 'quarantined' END,
     label = CASE WHEN id = ?1 AND ?2 <> '' THEN ?2 ELSE label END
 """
+_CHOSEN_NODES = """
+    INSERT INTO temp.chosen_nodes SELECT id FROM main.nodes WHERE attempt_id IN (SELECT id FROM temp.chosen)
+"""
 _TIMES = "SELECT id, created_at FROM main.attempts WHERE id IN (SELECT id FROM temp.chosen)"
 _NOT_BEST = """
     DELETE FROM temp.chosen WHERE id NOT IN (
@@ -188,7 +191,8 @@ def _copied(database: Database, built: Path, choice: Choice, form: Form) -> int:
 
 @contextlib.contextmanager
 def _attached(database: Database, built: Path) -> Iterator[None]:
-    database.connection.execute("CREATE TEMP TABLE chosen (id TEXT PRIMARY KEY) WITHOUT ROWID")
+    for table in ("chosen", "chosen_nodes"):
+        database.connection.execute(f"CREATE TEMP TABLE {table} (id TEXT PRIMARY KEY) WITHOUT ROWID")
     try:
         database.connection.execute("ATTACH ? AS out", (built.as_uri() + "?mode=rw",))
         try:
@@ -198,7 +202,8 @@ def _attached(database: Database, built: Path) -> Iterator[None]:
         finally:
             database.connection.execute("DETACH out")
     finally:
-        database.connection.execute("DROP TABLE temp.chosen")
+        for table in ("chosen", "chosen_nodes"):
+            database.connection.execute(f"DROP TABLE temp.{table}")
 
 
 def _choose(connection: sqlite3.Connection, choice: Choice) -> None:
@@ -208,6 +213,7 @@ def _choose(connection: sqlite3.Connection, choice: Choice) -> None:
         connection.executemany("DELETE FROM temp.chosen WHERE id = ?", early)
     if choice.best:
         connection.execute(_NOT_BEST)
+    connection.execute(_CHOSEN_NODES)
 
 
 def _is_since(created_at: str, since: datetime) -> bool:

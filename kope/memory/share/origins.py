@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 _ALL = """
     SELECT o.id, o.label, o.trust, o.created_at, count(a.id), coalesce(sum(a.verdict = 'verified'), 0)
-    FROM origins AS o LEFT JOIN attempts AS a ON a.origin_id = o.id GROUP BY o.id ORDER BY o.trust <> 'own', o.label, o.id
+    FROM origins AS o LEFT JOIN attempts AS a ON a.origin_id = o.id GROUP BY o.id
+    ORDER BY o.trust <> 'own', o.label, o.id
 """
 _CONFLICTS = """
     SELECT c.attempt_id, c.content_digest, o.label, o.id FROM conflicts AS c JOIN origins AS o ON o.id = c.origin_id

@@ -70,7 +70,8 @@ _TIME = Text(40)
 class Table:
     """A travelling table. columns: what each holds. local: columns that stay behind.
 
-    chosen: condition under which a row belongs to the attempts that leave, whose ids are in temp.chosen; "" for all.
+    chosen: condition under which a row belongs to the attempts that leave, whose ids are in temp.chosen, and those of
+    their nodes in temp.chosen_nodes; "" for all rows.
     evidence: an import reads it; otherwise it is derived.
     """
 
@@ -83,7 +84,7 @@ class Table:
 
 
 _OF_ATTEMPT = "attempt_id IN (SELECT id FROM temp.chosen)"
-_NODES = "SELECT n.id FROM main.nodes AS n JOIN temp.chosen AS c ON c.id = n.attempt_id"
+_NODES = "SELECT id FROM temp.chosen_nodes"
 
 TABLES: tuple[Table, ...] = (
     Table(
@@ -261,15 +262,15 @@ TABLES: tuple[Table, ...] = (
             "embedding": Vector(),
         },
         local=("seq", "propensity"),
-        chosen=f"src IN ({_NODES}) AND dst IN ({_NODES}) AND kind IN ('led_to', 'used', 'rewound')",
+        # The plus signs keep SQLite from trying every pair of nodes in the index over both.
+        chosen=f"+src IN ({_NODES}) AND +dst IN ({_NODES}) AND +kind IN ('led_to', 'used', 'rewound')",
         evidence=False,
     ),
     Table(
         "edge_texts",
         ("edge_id",),
         {"edge_id": Name(), "text": Text()},
-        chosen=f"edge_id IN (SELECT id FROM main.edges WHERE src IN ({_NODES}) AND dst IN ({_NODES})"
-        " AND kind IN ('led_to', 'used', 'rewound'))",
+        chosen="edge_id IN (SELECT id FROM out.edges)",
         evidence=False,
     ),
     Table(

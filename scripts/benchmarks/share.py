@@ -1,0 +1,105 @@
+"""How fast databases are shared: export with and without redaction, import, merge of two with half in common, check.
+
+    scripts/bench share [--nodes 100000] [--folder DIR]
+
+Each in a process of its own; seconds of the wall and of the processor, and the most memory it had. On a machine with
+other work only the processor's seconds say something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from filled import filled
+
+
+def export(folder: Path, *, redact: bool) -> None:
+    """Export all of a database."""
+    from kope.memory.share import Choice, Form, Redactor, export_file, names_here
+
+    place = folder / ("redacted.db" if redact else "export.db")
+    place.unlink(missing_ok=True)
+    export_file(folder / "own.db", place, Choice(), Form(redactor=Redactor(names_here()) if redact else None))
+    print(
+        f"{place.stat().st_size / 1e6:.0f} MB, of a database of {(folder / 'own.db').stat().st_size / 1e6:.0f} MB",
+        end="; ",
+    )
+
+
+def take_in(folder: Path) -> None:
+    """Import an export into an empty database."""
+    from kope.memory.share import import_file
+
+    place = folder / "taken.db"
+    place.unlink(missing_ok=True)
+    print(f"{import_file(place, folder / 'export.db').new} new", end="; ")
+
+
+def merge(folder: Path) -> None:
+    """Take a file in of which half is known, into a database that is there: what a merge of two adds to the first."""
+    from kope.memory.share import import_file
+
+    taken = import_file(folder / "half.db", folder / "export.db")
+    print(f"{taken.new} new, {taken.known} known", end="; ")
+
+
+def check(folder: Path) -> None:
+    """Check a database."""
+    from kope.memory import Store
+
+    with Store.open(folder / "own.db", create=False) as store:
+        print(f"{len(store.check())} problems", end="; ")
+
+
+STEPS: dict[str, Callable[[Path], None]] = {
+    "export": lambda folder: export(folder, redact=False),
+    "export, redacted": lambda folder: export(folder, redact=True),
+    "import": take_in,
+    "merge, half in common": merge,
+    "check": check,
+}
+
+
+def prepare(folder: Path, nodes: int) -> None:
+    """Make the database that is exported, and one that has half of its attempts."""
+    filled(folder / "own.db", nodes)
+    if not (folder / "half.db").exists():
+        filled(folder / "half.db", nodes // 2)
+
+
+def measured(name: str, folder: Path) -> None:
+    """Do one step and print what it cost."""
+    began = time.perf_counter()
+    print(f"{name:<22}", end=" ")
+    STEPS[name](folder)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    wall, busy = time.perf_counter() - began, used.ru_utime + used.ru_stime
+    print(f"{wall:.1f} s wall, {busy:.1f} s processor, {used.ru_maxrss / 1024:.0f} MB")
+
+
+def main() -> None:
+    """Run every step in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path, default=Path(".benchmarks"))
+    parser.add_argument("--step", choices=STEPS)
+    given = parser.parse_args()
+    folder = given.folder / f"share-{given.nodes}"
+    if given.step:
+        measured(given.step, folder)
+        return
+    prepare(folder, given.nodes)
+    for step in STEPS:
+        sys.stdout.flush()
+        argv = [sys.executable, __file__, "--nodes", str(given.nodes), "--folder", str(given.folder), "--step", step]
+        subprocess.run(argv, check=True)
+
+
+if __name__ == "__main__":
+    main()
