@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -45,7 +46,8 @@ def merge(folder: Path) -> None:
     """Take a file in of which half is known, into a database that is there: what a merge of two adds to the first."""
     from kope.memory.share import import_file
 
-    taken = import_file(folder / "half.db", folder / "export.db")
+    place = Path(shutil.copy(folder / "half.db", folder / "merged.db"))
+    taken = import_file(place, folder / "export.db")
     print(f"{taken.new} new, {taken.known} known", end="; ")
 
 

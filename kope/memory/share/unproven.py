@@ -62,4 +62,7 @@ def best_claims(connection: sqlite3.Connection, task: str, hardware: str, count:
     hardware: where they were not judged yet.
     """
     found = connection.execute(_BEST, (task, hardware, count)).fetchall()
-    return tuple(Claim(*columns, unpack(source)) for *columns, source in found)
+    return tuple(
+        Claim(attempt_id, name, digest, move, there, typical_us, origin, unpack(source))
+        for attempt_id, name, digest, move, there, typical_us, origin, source in found
+    )

@@ -167,7 +167,7 @@ class Json:
 
     def texts(self, value: Any) -> list[str]:
         """See Kind."""
-        return texts_in(parsed(value))
+        return texts_in(parsed(value)) if '"' in value else []
 
     def replaced(self, value: Any, replace: Replace) -> Any:
         """See Kind."""
