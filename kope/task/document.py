@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
-from kope.model import CaseInput, Task
+from kope.model import AttrValue, CaseInput, Task
 
 
 def summary(task: Task) -> dict[str, Any]:
@@ -36,17 +38,28 @@ def task_document(task: Task) -> dict[str, Any]:
         "text": task.text,
         "inputs": list(task.inputs),
         "outputs": {output.name: output.dtype for output in task.outputs},
-        "attrs": dict(task.attrs),
+        "attrs": _attrs(task.attrs),
         "framework": task.framework,
         "tolerance": {dtype: {"rtol": rule.rtol, "atol": rule.atol} for dtype, rule in task.tolerance.items()},
         "reduction": {task.reduction[0]: list(task.reduction[1])} if task.reduction is not None else None,
         "native": task.native,
         "fixed_shapes": task.fixed_shapes,
         "cases": [
-            {"case": case.id, "inputs": [_input(given) for given in case.inputs], "attrs": dict(case.attrs)}
+            {"case": case.id, "inputs": [_input(given) for given in case.inputs], "attrs": _attrs(case.attrs)}
             for case in task.cases
         ],
     }
+
+
+def _attrs(attrs: Mapping[str, AttrValue]) -> dict[str, Any]:
+    """Return attributes as JSON has them: lists for tuples, and text for infinities and NaN."""
+    return {name: _plain(value) for name, value in attrs.items()}
+
+
+def _plain(value: AttrValue) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _input(given: CaseInput | None) -> dict[str, Any] | None:

@@ -6,12 +6,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from kope.cli import app
 from kope.errors import TaskError
 from kope.model import Anchor, Case, CaseInput, OutputDecl, Parameter, TensorSpec, Tolerance, Values
 from kope.task import find_task, list_folders, load_task
 from kope.task.cann_bench import load_operator
 from kope.task.imported import read_suite
+from tests.documents import parsed
 
 SUITE = Path(__file__).with_name("cann_suite")
 pytestmark = pytest.mark.torch
@@ -179,3 +182,13 @@ def test_a_folder_that_is_no_suite_is_refused(tmp_path: Path) -> None:
         read_suite(tmp_path)
     with pytest.raises(TaskError, match=r"task.toml: not found"):
         load_task(SUITE / "tasks" / "level2" / "peak")
+
+
+def test_a_task_with_lists_and_infinities_is_shown_as_json() -> None:
+    done = CliRunner().invoke(app, ["task", "show", str(SUITE / "tasks" / "level1" / "scaled_add"), "--json"])
+    assert done.exit_code == 0, done.output
+    document = parsed(done.stdout, "task_show")
+    assert [case["attrs"] for case in document["cases"][3:]] == [
+        {"scale": -1.0, "pads": [0, 1]},
+        {"scale": "inf", "pads": [0, 1]},
+    ]
