@@ -11,7 +11,7 @@ from kope.model import AttrValue, CaseInput, Task
 
 def summary(task: Task) -> dict[str, Any]:
     """Return a task in one row. smallest, largest: elements of the largest input of a case."""
-    sizes = [max(given.spec.numel for given in case.inputs if given is not None) for case in task.cases]
+    sizes = [max((given.spec.numel for given in case.inputs if given is not None), default=0) for case in task.cases]
     dtypes = {given.spec.dtype: None for case in task.cases for given in case.inputs if given is not None}
     return {
         "task": task.name,

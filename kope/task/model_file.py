@@ -32,6 +32,7 @@ _PREFIX = {KERNEL_BENCH: "kb", MULTI_KERNEL_BENCH: "mkb"}
 _CHILD = Path(__file__).with_name("describe_child.py")
 _FILE_S, _BASE_S = 5.0, 60.0
 _WEIGHT = "w_"
+_NAME_LENGTH = 64
 
 
 def is_kernel_bench(path: Path) -> bool:
@@ -62,10 +63,13 @@ def multi_kernel_bench_files(folder: Path) -> tuple[Path, ...]:
 
 
 def task_name(path: Path) -> str:
-    """Return the name under which KOPE knows a model file."""
+    """Return the name under which KOPE knows a model file; a long one is cut and told apart by a hash."""
     prefix = _PREFIX[_suite(path)]
     words = f"{prefix}_{path.parent.name.replace('level', 'l')}_{path.stem}".lower()
-    return re.sub(r"_+", "_", re.sub(r"[^a-z0-9]", "_", words)).strip("_")[:64]
+    name = re.sub(r"_+", "_", re.sub(r"[^a-z0-9]", "_", words)).strip("_")
+    if len(name) <= _NAME_LENGTH:
+        return name
+    return f"{name[: _NAME_LENGTH - 7]}_{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
 def load_file(path: Path) -> Task:

@@ -66,6 +66,10 @@ def test_a_folder_says_which_suite_it_is_and_what_cannot_be_loaded() -> None:
     with pytest.raises(TaskError, match="12_Broken.py: "):
         load_file(LINEAR.with_name("12_Broken.py"))
     assert task_name(Path("KernelBench/level2/7_Conv3d__ReLU_(x).py")) == "kb_l2_7_conv3d_relu_x"
+    long = [
+        task_name(Path(f"reference/convolution/{'asymmetric_' * 6}{end}.py")) for end in ("kernel", "kernel_padded")
+    ]
+    assert [len(name) for name in long] == [64, 64] and long[0] != long[1]
 
 
 def kernel_bench_trial(module: dict[str, Any]) -> tuple[list[Any], Any]:
