@@ -24,6 +24,7 @@ from kope.memory.snapshot import before_migration
 IN_MEMORY = Path(":memory:")
 BUSY_TIMEOUT_S = 30.0
 _LEAVE_TRIES = 5
+_MEND = "restore a snapshot, or let kope db check --repair save what is left of it"
 _WAL_IN_HEADER = b"\x02\x02"
 _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
@@ -204,6 +205,8 @@ def _translated(path: Path) -> Iterator[None]:
         if found is None:
             raise
         raise found from error
+    except UnicodeDecodeError as error:  # SQLite's message quotes the damage
+        raise Corrupt(f"{path} is damaged (a text is not UTF-8); {_MEND}") from error
 
 
 def _cannot_write(path: Path) -> ReadOnly:
@@ -213,11 +216,13 @@ def _cannot_write(path: Path) -> ReadOnly:
 def translate(error: sqlite3.Error, path: Path) -> KopeError | None:
     """Return what an SQLite error means for the user, None when it is a bug of ours. By primary result code."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if not code and "decode" in str(error):  # Python's own: a text that is no UTF-8
+        return Corrupt(f"{path} is damaged (a text is not UTF-8); {_MEND}")
     match code:
         case sqlite3.SQLITE_NOTADB:
             return SchemaError(f"{path} is not a KOPE database; name another file with --db")
         case sqlite3.SQLITE_CORRUPT:
-            return Corrupt(f"{path} is damaged ({error}); restore a copy, or start a new one with --db")
+            return Corrupt(f"{path} is damaged ({error}); {_MEND}")
         case sqlite3.SQLITE_FULL:
             return MachineError(f"no space left to write {path}; free some and repeat, nothing was lost")
         case sqlite3.SQLITE_READONLY:

@@ -182,7 +182,7 @@ def _say_true_size(copy: Path) -> None:
 def _version(path: Path, damaged: sqlite3.Connection) -> int:
     try:
         version = int(damaged.execute("PRAGMA user_version").fetchone()[0])
-    except sqlite3.DatabaseError as gone:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as gone:
         raise StoreError(f"nothing can be read of {path} ({gone}); restore a snapshot") from gone
     if not 1 <= version <= version_known():
         raise StoreError(f"{path} does not say which schema it has; restore a snapshot")
@@ -226,7 +226,7 @@ def _by_rowid(damaged: sqlite3.Connection, name: str, columns: Sequence[str]) ->
                     yield row[1:]
                 if count < _BATCH:
                     break
-            except sqlite3.DatabaseError:
+            except (sqlite3.DatabaseError, UnicodeDecodeError):
                 last = last + step * direction if started else (0 if direction > 0 else 1 << 40)
                 started, step = True, step * 2
 
@@ -236,7 +236,7 @@ def _by_attempt(
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a table that is kept in the order of its key, attempt by attempt."""
     for (attempt_id,) in own.execute("SELECT id FROM attempts").fetchall():
-        with contextlib.suppress(sqlite3.DatabaseError):
+        with contextlib.suppress(sqlite3.DatabaseError, UnicodeDecodeError):
             found = f"SELECT {', '.join(columns)} FROM {name} WHERE attempt_id = ?"
             yield from damaged.execute(found, (attempt_id,)).fetchall()
 

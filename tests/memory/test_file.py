@@ -224,7 +224,7 @@ def test_damaged_pages_are_found(path: Path) -> None:
     ((root,),) = rows(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'attempt_texts'")
     data[(root - 1) * 4096 : (root - 1) * 4096 + 64] = b"\xee" * 64
     path.write_bytes(data)
-    with pytest.raises(Corrupt, match="is damaged .*restore a copy") as caught, Store.open(path) as store:
+    with pytest.raises(Corrupt, match="is damaged .*restore a snapshot") as caught, Store.open(path) as store:
         store.attempts()
     one_line(caught.value, path)
     with Store.open(path) as store:

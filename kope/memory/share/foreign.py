@@ -124,15 +124,26 @@ def _refusing(path: Path) -> Iterator[None]:
         if code == sqlite3.SQLITE_INTERRUPT:
             raise StoreError(f"{path} takes more work to read than its size explains; it is not taken") from error
         if code == sqlite3.SQLITE_AUTH:
-            raise SchemaError(f"{path} asks for more than reading its rows ({error}); it is not taken") from error
+            raise SchemaError(
+                f"{path} asks for more than reading its rows ({_shown(error)}); it is not taken"
+            ) from error
         if code == sqlite3.SQLITE_TOOBIG or isinstance(error, sqlite3.DataError):
-            raise StoreError(f"{path} holds a value that no KOPE writes ({error}); it is not taken") from error
+            raise StoreError(f"{path} holds a value that no KOPE writes ({_shown(error)}); it is not taken") from error
+        if not code:  # Python's own: a text that is no UTF-8
+            raise Corrupt(f"{path} is damaged (a text is not UTF-8); {_AGAIN}") from error
         known = translate(error, path)
         if isinstance(known, Corrupt) or code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_FORMAT):
-            raise Corrupt(f"{path} is damaged ({error}); {_AGAIN}") from error
+            raise Corrupt(f"{path} is damaged ({_shown(error)}); {_AGAIN}") from error
         if known is None:
             raise
         raise known from error
+    except UnicodeDecodeError as error:  # SQLite's message quotes the damage
+        raise Corrupt(f"{path} is damaged (a text is not UTF-8); {_AGAIN}") from error
+
+
+def _shown(error: object) -> str:
+    """Return what SQLite says, on one line and without control characters: it may quote names from the file."""
+    return "".join(each if each.isprintable() else " " for each in str(error))[:160]
 
 
 # --- the copy -------------------------------------------------------------------------------------------------------
@@ -291,7 +302,7 @@ def _look_at_pages(path: Path, connection: sqlite3.Connection, there: Schema) ->
             continue
         for (line,) in connection.execute(f"PRAGMA quick_check({table.name})"):
             if line != "ok":
-                raise Corrupt(f"{path} is damaged ({' '.join(line.split())[:120]}); {_AGAIN}")
+                raise Corrupt(f"{path} is damaged ({_shown(line)}); {_AGAIN}")
 
 
 def _origin(connection: sqlite3.Connection) -> str:
