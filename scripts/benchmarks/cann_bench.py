@@ -1,6 +1,6 @@
 """Are CANN Bench's inputs, references and verdicts here those of its own code? And what does its verdict cost?
 
-    scripts/bench cann_bench --corpus DIR [--largest 1] [--only exp,softmax]
+    scripts/bench cann_bench --corpus DIR [--largest 1] [--only exp,softmax] [--inputs-only]
 
 DIR is a checkout of the benchmark; it needs PyTorch (scripts/install torch). Of every case with at most so many MiB of
 input, the inputs and the outputs in the case's own dtypes are compared, bit by bit, with what the benchmark's own data
@@ -30,6 +30,7 @@ from kope import config, wiring
 from kope.evaluate.capacity import case_bytes
 from kope.evaluate.dtypes import file_dtype
 from kope.evaluate.official import official_verdict
+from kope.evaluate.origin import OriginRunner
 from kope.evaluate.prepared import PreparedCase
 from kope.model import Task, TensorFile
 from kope.task.imported import read_suite
@@ -182,13 +183,19 @@ class Tally:
             self.different.append(f"{what}: {where}")
 
 
+def compare_inputs(own: Own, case: Any, files: Sequence[TensorFile | None], tally: Tally) -> tuple[list[Any], Any]:
+    """Compare a case's inputs with those its own generator makes, and return those with the hook that made them."""
+    tensors, hook = own.inputs(case)
+    theirs = [hashlib.sha256(raw(tensor)).digest() for tensor in _flat(tensors) if tensor is not None]
+    ours = [hashlib.sha256(file.path.read_bytes()).digest() for file in files if file is not None and file.path]
+    tally.same("inputs", theirs == ours, case.get_case_id_str())
+    return tensors, hook
+
+
 def judge(own: Own, task: Task, item: PreparedCase, case: Any, tally: Tally, folder: Path) -> None:
     """Compare one case: inputs, outputs, verdicts."""
     where = case.get_case_id_str()
-    tensors, hook = own.inputs(case)
-    theirs = [raw(tensor) for tensor in _flat(tensors) if tensor is not None]
-    ours = [file.path.read_bytes() for file in item.inputs if file is not None and file.path is not None]
-    tally.same("inputs", theirs == ours, where)
+    tensors, hook = compare_inputs(own, case, item.inputs, tally)
     golden, native = own.outputs(case, tensors, hook)
     files = [file.path.read_bytes() for file in item.natives if file.path is not None]
     tally.same("outputs", [raw(tensor) for tensor in native] == files, where)
@@ -217,6 +224,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--largest", type=float, default=1.0, help="MiB of input")
     parser.add_argument("--only", default="")
+    parser.add_argument("--inputs-only", action="store_true", help="leave out references and verdicts")
     asked = parser.parse_args()
     own, library, tally = Own(asked.corpus), wiring.case_library(config.load()), Tally()
     for task in read_suite(asked.corpus)[1]:
@@ -225,6 +233,10 @@ def main() -> None:
         cases = [case for case in task.cases if case_bytes(case) <= asked.largest * 2**20]
         assert task.origin is not None
         with tempfile.TemporaryDirectory() as folder:
+            if asked.inputs_only:
+                for case, files in OriginRunner([]).make_inputs(task, cases, Path(folder), 0) if cases else ():
+                    compare_inputs(own, own.cases[f"{task.origin.unit}_{case.id}"], files, tally)
+                continue
             for item in library.prepare(task, cases) if cases else ():
                 judge(own, task, item, own.cases[f"{task.origin.unit}_{item.case.id}"], tally, Path(folder))
         print(f"{task.origin.unit}: {len(cases)} cases", flush=True)
