@@ -183,7 +183,7 @@ def test_mutated_files_are_refused_or_come_in_sound(bases: dict[str, Path], tmp_
     assert min(counts.values()) > 10
 
 
-@pytest.mark.slow(minutes=8)
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_two_thousand_mutated_files(bases: dict[str, Path], tmp_path: Path, part: int) -> None:
     hold(bases, tmp_path, range(1000 + 100 * part, 1100 + 100 * part))

@@ -221,6 +221,8 @@ def _look_at_header(path: Path, header: bytes, size_bytes: int, notes: list[str]
 def _connected(copy: Path, steps: int) -> sqlite3.Connection:
     connection = sqlite3.connect(copy.as_uri() + "?mode=ro&immutable=1", uri=True, isolation_level=None)
     try:
+        # What is no UTF-8 gets another text, which is then not what its digest says.
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
         for limit, value in _LIMITS.items():
             connection.setlimit(limit, value)
         left = iter(range(steps // _STEPS_AT_ONCE))

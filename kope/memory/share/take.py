@@ -137,6 +137,9 @@ def _look(found: Foreign, taken: Taken, progress: Progress) -> _Passed:
             taken.refuse(f"attempt {unit.id[:40]!s}", wrong)
         if place % 500 == 0:
             progress("checking", place, count)
+    for statement in _READ_LATER:
+        for _ in found.connection.execute(statement):
+            pass
     for version in _versions(found.connection, taken):
         try:
             _check(version, passed)
@@ -144,6 +147,13 @@ def _look(found: Foreign, taken: Taken, progress: Progress) -> _Passed:
         except Unfit as wrong:
             taken.refuse(f"a version of attempt {version.id[:40]!s}", wrong)
     return passed
+
+
+_READ_LATER = (
+    "SELECT id, attempt_id, bottleneck, embedder, embedding FROM nodes",
+    "SELECT dst, kind, embedder, embedding FROM edges",
+)
+"""What the second pass reads beside attempts: read once before, so that nothing fails after writing began."""
 
 
 def _rows(connection: sqlite3.Connection, table: Table, taken: Taken) -> Iterator[tuple[Any, ...]]:
