@@ -42,6 +42,7 @@ _LEFT_BEHIND = """
     AND a.id NOT IN (SELECT value FROM json_each(:names))
 """
 _DELETE = "DELETE FROM attempts WHERE id IN (SELECT value FROM json_each(?))"
+_VERSIONS = "DELETE FROM conflicts WHERE attempt_id IN (SELECT value FROM json_each(?))"
 _TOMBSTONE = "INSERT OR IGNORE INTO forgotten (attempt_id, forgotten_at) VALUES (?, ?)"
 _ORPHANS = (
     "DELETE FROM asks WHERE session_id IN (SELECT value FROM json_each(:sessions))",
@@ -117,6 +118,7 @@ def forget(connection: sqlite3.Connection, names: Collection[str]) -> None:
     left_behind = [name for (name,) in connection.execute(_LEFT_BEHIND, {"names": listed})]
     drop_words(connection, [*names, *left_behind])
     connection.execute(_DELETE, (listed,))
+    connection.execute(_VERSIONS, (listed,))
     _add_words(connection, left_behind)
     connection.executemany(_TOMBSTONE, [(name, now()) for name in sorted(names)])
     left = {name for (name,) in connection.execute(_LEFT)}

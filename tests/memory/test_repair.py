@@ -14,6 +14,7 @@ from kope.memory import Store
 from kope.memory.embedding import HashEmbedder
 from kope.memory.mounts import file_system_of, warning
 from kope.memory.repair import repair
+from kope.memory.share import Choice, Form, export_file
 from kope.memory.share.files import snapshot_file
 from tests.memory.samples import attempt_of, begin, dump, grow, rows, task_of, works
 
@@ -115,11 +116,12 @@ def test_snapshot_has_what_a_bare_copy_lacks(path: Path) -> None:
         assert len(reader.attempts()) == 100
         copied = shutil.copy(path, path.with_name("copied.db"))
         place = snapshot_file(path, path.with_name("snap.db"))
+        assert export_file(path, path.with_name("out.db"), Choice(), Form()).attempts == 100
     is_whole(place)
     assert len(evidence(place)) == 100
     with Store.open(Path(copied), create=False, read_only=True) as store:
         assert "without its -wal file" in store.notes[0]
-    assert sorted(found.name for found in path.parent.iterdir()) == ["copied.db", "kope.db", "snap.db"]
+    assert sorted(found.name for found in path.parent.iterdir()) == ["copied.db", "kope.db", "out.db", "snap.db"]
 
 
 def test_snapshot_overwrites_nothing(db: Path) -> None:

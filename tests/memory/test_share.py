@@ -16,7 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kope.errors import StoreError
-from kope.memory import RecallQuery, Store
+from kope.memory import RecallQuery, Selection, Store
 from kope.memory.database import Database
 from kope.memory.embedding import HashEmbedder
 from kope.memory.share import Choice, Form, export_file, import_file, merge_files, trust_origin
@@ -203,6 +203,20 @@ def test_disagreeing_attempt_cannot_be_trusted(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="none is believed"):
         trust_origin(own, "disagreeing files", "trusted")
     assert rows(own, f"SELECT trust FROM origins WHERE id = '{CONFLICT}'") == [("quarantined",)]
+
+
+def test_forgotten_attempts_do_not_come_back(tmp_path: Path) -> None:
+    own = run(tmp_path / "a.db", 1)
+    import_file(own, variant(tmp_path / "b.db", own, 4))
+    theirs = run(tmp_path / "c.db", 2)
+    import_file(own, theirs)
+    with Store.open(own) as store:
+        store.forget(Selection(tasks=("rms_norm",)))
+    assert rows(own, "SELECT count(*) FROM attempts") == [(0,)]
+    assert rows(own, "SELECT count(*) FROM conflicts") == [(0,)]
+    taken = import_file(own, theirs)
+    assert (taken.new, taken.forgotten) == (0, 12)
+    is_whole(own)
 
 
 def test_reduced_copy_and_whole_one_come_to_the_whole_one(tmp_path: Path) -> None:
