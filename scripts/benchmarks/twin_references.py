@@ -1,5 +1,8 @@
-"""What operators of public corpora compute, by the name of their kernel file, in NumPy. Written by hand, each from the
-operator's name and the attributes its definition lists; a kernel without an entry is run, and its values are not judged."""
+"""What operators of public corpora compute, by the name of their kernel file, in NumPy.
+
+Written by hand, each from the operator's name and the attributes its definition lists; a kernel without an entry is
+run, and its values are not judged.
+"""
 
 from __future__ import annotations
 
