@@ -243,10 +243,15 @@ def clean(bench: Bench) -> Program:
     return variants(bench, [*CLEAN.values(), EXCHANGE, ATOMIC, LATE])
 
 
+def complaints(shown: Shown) -> list[dict[str, Any]]:
+    """Every finding but the note that SyncAll is documented for a launch on all cores only."""
+    return [found for found in shown.result["findings"] if found["kind"] != "sync-blocks"]
+
+
 @pytest.mark.parametrize("which", range(len(CLEAN)), ids=list(CLEAN))
 @pytest.mark.parametrize("order", ["0", "1", "12345"])
 def test_a_correct_kernel_is_silent_in_any_block_order(clean: Program, which: int, order: str) -> None:
-    assert run(clean, which, environment={"TWIN_ORDER": order}).result["findings"] == []
+    assert complaints(run(clean, which, environment={"TWIN_ORDER": order})) == []
 
 
 def test_strict_mode_names_what_the_compiler_synchronises(clean: Program) -> None:
@@ -315,7 +320,7 @@ def test_a_finding_says_block_and_count(clean: Program) -> None:
 def test_blocks_meet_at_sync_all(clean: Program, order: str) -> None:
     attrs = {"which": len(CLEAN), "blocks": 16}
     shown = clean.run([np.zeros(8, np.float32)] * 2, [16 * 1024], attrs=attrs, environment={"TWIN_ORDER": order})
-    assert shown.result["findings"] == []
+    assert complaints(shown) == []
     want = np.repeat((np.arange(16) + 1) % 16, 256).astype(np.float32)
     np.testing.assert_array_equal(np.frombuffer(shown.outputs[0], np.float32), want)
 
@@ -328,7 +333,7 @@ def test_sync_all_with_more_blocks_than_cores_is_a_deadlock(clean: Program) -> N
 
 def test_atomic_adds_of_all_blocks_arrive(clean: Program) -> None:
     shown = clean.run([np.zeros(8, np.float32)] * 2, [1024], attrs={"which": len(CLEAN) + 1, "blocks": 16})
-    assert shown.result["findings"] == []
+    assert complaints(shown) == []
     np.testing.assert_array_equal(
         np.frombuffer(shown.outputs[0], np.float32), np.full(256, 1.0 + sum(range(16)), np.float32)
     )
