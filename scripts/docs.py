@@ -1,7 +1,7 @@
-"""Writes docs/cli.md from the program: every command with its --help, as it prints it.
+"""Writes docs/cli.md (every command with its --help) and docs/twin-api.md (every function of the twin's headers).
 
-scripts/docs            write it
-scripts/docs --check    exit with 1 when it is not current
+scripts/docs            write them
+scripts/docs --check    exit with 1 when one is not current
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import Any
 
 import typer
 from typer.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parent))
+import twin_api
 
 from kope.cli import app
 
@@ -56,14 +59,15 @@ def document() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check the document."""
-    wanted = document()
+    """Write or check the documents."""
+    wanted = {DOCUMENT: document(), twin_api.DOCUMENT: twin_api.document()}
     if arguments == ["--check"]:
-        if DOCUMENT.is_file() and DOCUMENT.read_text("utf-8") == wanted:
-            return 0
-        print(f"{DOCUMENT.name} is not what the program says; run scripts/docs")
-        return 1
-    DOCUMENT.write_text(wanted, encoding="utf-8")
+        old = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
+        for path in old:
+            print(f"{path.name} is not what the program says; run scripts/docs")
+        return 1 if old else 0
+    for path, text in wanted.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 
