@@ -81,6 +81,16 @@ def test_what_nothing_orders_is_not_a_number_in_adversarial_mode(foreign: Foreig
     assert kinds == [["missing-sync"], ["missing-sync"], []]
 
 
+def test_host_code_is_checked_by_the_compilers_own_sanitizer(twin: TwinTarget, tmp_path: Path) -> None:
+    few = "    int* few = new int[4];\n    few[argc + 1] = 1;\n    volatile int kept = few[argc + 1];\n"
+    checked = Foreign(twin, sanitize=True)
+    assert run_program(checked, tmp_path).ok
+    run = run_program(checked, tmp_path, "    float *host", few + "    float *host")
+    assert (run.ok, errors(run)) == (False, [("crash", 0)])
+    assert f"program.asc:{line_of((tmp_path / 'program.asc').read_text(), 'few[argc + 1] = 1')}:" in run.log
+    assert run_program(Foreign(twin), tmp_path, "    float *host", few + "    float *host").ok
+
+
 def test_an_operator_project_runs_with_its_own_tiling_function(foreign: Foreign, tmp_path: Path) -> None:
     given = described(
         tmp_path, inputs=[tensor("x", fill="arange", size=500)], outputs=[tensor("y", size=500)], attrs={"factor": 3.0}
