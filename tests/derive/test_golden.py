@@ -11,6 +11,7 @@ import pytest
 
 from kope.derive import Schedule, capture_graph, emit, first_kernel
 from tests.derive.operators import shipped
+from tests.derive.patterns import PATTERNS, pattern_source
 
 FOLDER = Path(__file__).with_name("golden")
 TUNED_ROWS = Schedule(
@@ -37,6 +38,7 @@ def sources() -> dict[str, str]:
         "rows_first.asc": first_kernel(layer_norm)[2],
         "rows_tuned.asc": emit(layer_norm, capture_graph(layer_norm), TUNED_ROWS),
         "bytes_first.asc": first_kernel(shipped("dynamic_quant"))[2],
+        **{f"{name}.asc": pattern_source(name) for name in PATTERNS},
     }
 
 

@@ -78,7 +78,7 @@ def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], tile: int = 4096)
         "groups": made,
         "parameters": ", ".join(f"GM_ADDR {name}" for name in names),
         "pointers": names,
-        "arguments": ", ".join(_argument(buffer) for buffer in pointers),
+        "arguments": [_argument(buffer) for buffer in pointers],
         "attrs": varying_attrs(task),
         "input_count": len(task.inputs),
     }
@@ -111,7 +111,7 @@ def _argument(buffer: str) -> str:
     kind, _, position = buffer.partition(":")
     if kind == "workspace":
         return "static_cast<GM_ADDR>(call->workspace)"
-    return f"Address(call->{kind}s, call->{kind[:-1] if kind.endswith('s') else kind}_count, {position})"
+    return f"{kind.capitalize()}(call, {position})"
 
 
 def _key(plan: Plan) -> Any:
@@ -185,7 +185,7 @@ class _Printer:
         return [plan.phases[at] for plan in self.plans]
 
     def _tile(self, at: int, name: str) -> str:
-        return self._number([getattr(tiles[at], name) for tiles in self.tiles])
+        return self._number([getattr(tiles[at], name) for tiles in self.tiles], "u")
 
     def _view(self, name: str, items: Sequence[Operand]) -> str:
         """The declaration of one operand."""
@@ -203,12 +203,9 @@ class _Printer:
 
     def _nest(self, at: int, *, reduces: bool, across: bool) -> str:
         extents = ", ".join(self._number([phase.extents[axis] for phase in self._phases(at)]) for axis in range(AXES))
-        rows, columns, pitch = (self._tile(at, name) for name in ("rows", "columns", "pitch"))
+        tile = ", ".join(self._tile(at, name) for name in ("rows", "columns", "pitch"))
         flags = f"{'true' if reduces else 'false'}, {'true' if across else 'false'}"
-        fields = f"static_cast<uint32_t>({rows}), static_cast<uint32_t>({columns}), static_cast<uint32_t>({pitch})"
-        if "s." not in rows + columns + pitch:
-            fields = f"{rows}, {columns}, {pitch}"
-        return f"const Nest nest = {{{{{extents}}}, {fields}, {flags}}};"
+        return f"const Nest nest = {{{{{extents}}}, {tile}, {flags}}};"
 
     def _phase(self, task: Task, at: int) -> dict[str, Any]:
         phases = self._phases(at)
