@@ -33,6 +33,7 @@ _FOLDS = {
 }  # fmt: skip
 _ABSENT = 1000
 """Stands for the dtype of a tensor that is left out or has no elements: neither has an address."""
+_SIZE_TYPES = {"f": "float", "u": "uint32_t", "n": "int64_t"}
 _FNV_START, _FNV_PRIME, _WORD = 14695981039346656037, 1099511628211, (1 << 64) - 1
 
 
@@ -155,9 +156,7 @@ class _Printer:
     def run(self, task: Task) -> dict[str, Any]:
         """What the template reads."""
         phases = [self._phase(task, at) for at in range(len(self.plans[0].phases))]
-        sizes = [
-            {"type": "float" if kind == "f" else "int64_t", "name": name} for (kind, _), name in self.sizes.items()
-        ]
+        sizes = [{"type": _SIZE_TYPES[kind], "name": name} for (kind, _), name in self.sizes.items()]
         return {"index": self.index, "phases": phases, "sizes": sizes, "rows": self._rows(task)}
 
     def _rows(self, task: Task) -> list[str]:
@@ -304,7 +303,7 @@ class _Printer:
         return [
             f"const int64_t depth = {depth};",
             f"const int64_t step = {step};",
-            f"const uint32_t depthPitch = {self._number(pitches)};",
+            f"const uint32_t depthPitch = {self._number(pitches, 'u')};",
             *_over_tiles(),
             "    Duplicate(t[0], 0.0f, tile.rows * nest.pitch);",
             *_over_folds(),
