@@ -271,7 +271,16 @@ def python_paths() -> tuple[Path, ...]:
         found = importlib.util.find_spec(name)
         if found and found.origin:
             folders.add(Path(found.origin).parents[1])
-    return tuple(sorted(folder for folder in folders if folder.is_dir()))
+    return (*sorted(folder for folder in folders if folder.is_dir()), *_links(Path(sys.executable)))
+
+
+def _links(program: Path) -> list[Path]:
+    """Return the links a program's path leads through, each of which must be there to start it by that path."""
+    found = []
+    while program.is_symlink() and program not in found:
+        found.append(program)
+        program = program.parent / program.readlink()
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -488,6 +488,26 @@ def test_program_that_cannot_be_reached_is_an_error_of_the_machine(tmp_path: Pat
     assert sandbox.run([str(script)], workdir=workdir, limits=Limits(wall_s=5.0), readable=[script]).stdout == "hi\n"
 
 
+def test_an_interpreter_behind_links_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = tmp_path / "environment" / "python", tmp_path / "links" / "python3"
+    for link, target in ((second, sys.executable), (first, "../links/python3")):
+        link.parent.mkdir()
+        link.symlink_to(target)
+    monkeypatch.setattr(sys, "executable", str(first))
+    sandbox.python_paths.cache_clear()
+    try:
+        readable = sandbox.python_paths()
+    finally:
+        sandbox.python_paths.cache_clear()
+    workdir = tmp_path / "work"
+    workdir.mkdir()
+    done = sandbox.run([str(first), "-c", "print(6 * 7)"], workdir=workdir, limits=Limits(5.0), readable=readable)
+    assert (done.returncode, done.stdout) == (0, "42\n")
+    hidden = f"import os; print(os.listdir({str(second.parent)!r}))"
+    seen = sandbox.run([str(first), "-c", hidden], workdir=workdir, limits=Limits(5.0), readable=readable)
+    assert seen.stdout in ("['python3']\n", "")
+
+
 def test_paths_through_links_are_shown(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "data").write_text("seen")
