@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_runtime_internals_cannot_be_reached_by_redeclaring_them(tiny: TwinBuild
     assert [found.kind for found in tiny.build(text, tmp_path).diagnostics] == ["forbidden-name"]
     glued = "#define GLUE(a, b) a##b\nnamespace GLUE(kope_, twin) { namespace control { void end(); } }"
     built = tiny.build(entry("    GLUE(kope_, twin)::control::end();\n    return 0;", glued), tmp_path)
-    assert [(found.kind, found.line) for found in built.diagnostics] == [("forbidden-name", 8), ("forbidden-name", 11)]
+    assert [(found.kind, found.line) for found in built.diagnostics] == [("forbidden-name", 7), ("forbidden-name", 10)]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,8 @@ def test_a_kernel_with_macros_is_launched(tiny: TwinBuilder, tmp_path: Path) -> 
     ],
 )
 def test_library_functions_cannot_be_replaced(tiny: TwinBuilder, tmp_path: Path, definition: str) -> None:
+    if "__throw_length_error" in definition and tiny.compiler.packaged:
+        pytest.skip("the packaged compiler's library has no such function")
     built = tiny.build(entry("    return 0;", definition), tmp_path)
     assert built.executable is None
     assert "reserved-name" in [found.kind for found in built.diagnostics]
@@ -154,8 +157,6 @@ def test_a_log_of_50_mb_is_cut_and_its_error_found(tiny: TwinBuilder, tmp_path: 
 
 
 def test_broken_runtime_is_an_error_of_kope(tiny_root: Path, tmp_path: Path) -> None:
-    import shutil
-
     root = tmp_path / "twin"
     shutil.copytree(tiny_root, root)
     (root / "src" / "broken.cpp").write_text("int x = ;\n", "utf-8")
@@ -182,6 +183,7 @@ def test_no_compiler_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_pa
         find_compiler.cache_clear()
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="the wrapper stands for a g++")
 def test_a_compiler_installed_anywhere_is_readable(tiny_root: Path, tmp_path: Path) -> None:
     prefix = tmp_path / "opt" / "gcc"
     for name in ("bin", "lib", "x86_64-linux-gnu", "private"):

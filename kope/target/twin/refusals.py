@@ -109,8 +109,9 @@ def preprocessed_findings(text: str) -> tuple[Diagnostic, ...]:
         marker = re.match(r'# (\d+) "([^"]*)"', line)
         if marker:
             inside = marker.group(2).endswith(SOURCE_NAME)
-            if inside:
-                own.extend([""] * (int(marker.group(1)) - 1 - len(own)))
+            if inside:  # g++ may end the lines before a marker with an empty one that no source line stands behind
+                before = int(marker.group(1)) - 1
+                own = own[:before] + [""] * (before - len(own))
         elif inside:
             own.append(line)
     return tuple(islice(_words(_Text("\n".join(own))), MAX_FINDINGS))
