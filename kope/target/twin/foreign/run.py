@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kope import sandbox
-from kope.errors import LaunchError
+from kope.errors import LaunchError, ToolMissing
 from kope.model import Built, Candidate, Diagnostic, LaunchCase
 from kope.target.twin import launch, runner
 from kope.target.twin.foreign import description as descriptions
@@ -92,6 +92,11 @@ class Foreign:
     sanitize: bool = False
     _builder: ForeignBuilder | None = field(default=None, init=False)
     _own: tuple[str, ...] = field(default=(), init=False)
+
+    def __post_init__(self) -> None:
+        """Raises ToolMissing when sanitizers are asked of a compiler that comes without their runtime."""
+        if self.sanitize and self.target.builder.compiler.packaged:
+            raise ToolMissing("the packaged compiler has no sanitizers; install g++, or leave out --sanitize")
 
     def check(self, file: Path, given: Description | None = None, workdir: Path | None = None) -> ForeignRun:
         """Compile a source without running it. Raises LaunchError when the file holds nothing to compile."""
