@@ -301,6 +301,7 @@ using namespace runtime;
 void launch(const char* kernel, uint32_t blocks, void (*body)(void*), void* arguments, Site site)
 {
     if (current != nullptr || !machine.open) {
+        in_runtime = true; // what reporting allocates is not the kernel's
         machine.last_site = site;
         if (control::Finding* found = note("launch-outside-host", site)) {
             describe(found, "launch kernels from kope_entry", "%s is launched %s", kernel, current != nullptr ? "from device code" : "outside a case");
