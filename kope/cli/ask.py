@@ -35,7 +35,7 @@ def ask(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Print the prompt for the next candidate of a task, and the id to hand the answer in under."""
+    """Print the prompt for the next candidate of a task. The id to hand the answer in under comes with it."""
     from kope import asking, config, wiring
     from kope.report.prompt import ask_document
 

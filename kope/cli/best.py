@@ -24,7 +24,7 @@ def best(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Print the fastest kernel that is right on all cases, or write it to a file."""
+    """Print or write the fastest kernel that is right on all cases."""
     from kope import config
     from kope.objective import typical_us
     from kope.report.document import attempt_document, time_label

@@ -33,7 +33,7 @@ def context(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show the prompt a model would get for a task now, with its token ledger. Nothing is recorded."""
+    """Show the prompt a model would get now, with its token ledger. Nothing is recorded."""
     from kope import asking, config, wiring
     from kope.report.prompt import ledger_table, prompt_document
 

@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 @group.command("info", epilog="Example: kope db info --db kope.db")
 def info(db: options.DbOption = None, json: options.JsonOption = False) -> None:
-    """Show what is in the database: versions, counts, tasks, sessions, embedders."""
+    """Show what is in the database: versions, counts, tasks."""
     from kope import config
     from kope.memory import Store
     from kope.report import experience
@@ -47,7 +47,7 @@ def check(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Check pages, links, content ids, the graph and what is derived from it. Exits with 1 when anything is wrong."""
+    """Check that the database is whole, from pages to derived tables. Exits with 1 when anything is wrong."""
     from kope import config
     from kope.memory import Store
     from kope.report import experience

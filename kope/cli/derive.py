@@ -25,7 +25,7 @@ def derive(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the source here.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Derive a kernel from a task's reference and print it, with the plan behind it on standard error."""
+    """Derive a kernel from a task's reference, without a model. The plan behind it is on standard error."""
     from kope import config
     from kope.cli.best import write
     from kope.derive.derivation import derive as derived

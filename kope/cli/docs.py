@@ -84,7 +84,7 @@ def search(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show the passages of your documents and of the Ascend C guide that fit best, as prompts get them."""
+    """Show the passages that fit best, as prompts get them."""
     import contextlib
 
     from kope import config, wiring
@@ -111,7 +111,7 @@ def _document(passage: Passage) -> dict[str, object]:
 
 @group.command("list", epilog="Example: kope docs list")
 def show(db: options.DbOption = None, json: options.JsonOption = False) -> None:
-    """List the documents in the database; the Ascend C guide is always there besides."""
+    """List your documents; the Ascend C guide is there besides."""
     from dataclasses import asdict
 
     from kope import config, wiring

@@ -37,7 +37,7 @@ def doctor(
     ] = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show what is installed, what each setting resolves to, what is missing and how to get it."""
+    """Show what is installed, set and missing, and how to get it."""
     if output is not None and not selftest:
         raise typer.BadParameter("--output is for the report of --selftest")
     if evaluator:

@@ -30,7 +30,7 @@ def evaluate(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Judge a candidate on every case of a task: compile, run, compare, time. Exits with 1 unless it is verified."""
+    """Judge a candidate on every case of a task; nothing is learned. Exits with 1 unless it is verified."""
     from kope import config, wiring
     from kope.model import Verdict
     from kope.report import verdict

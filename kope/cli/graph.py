@@ -29,7 +29,7 @@ def show(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show an experience with what led to it, what came of it, what it taught and what was tried beside it."""
+    """Show an experience, what led to it and what came of it. Also what it taught, and what was tried beside it."""
     from kope import config
     from kope.memory import Store
     from kope.report import graph
@@ -45,7 +45,7 @@ def show(
 
 
 def stats(db: options.DbOption = None, json: options.JsonOption = False) -> None:
-    """Show how the memory grows, is used, repeats itself and ages, and which experiences proved their worth."""
+    """Show how the memory grows, is used, repeats itself and ages. Also which experiences proved their worth."""
     from kope import config
     from kope.memory import Store
     from kope.report import graph
@@ -130,7 +130,7 @@ def retire(
 
 
 def reembed(db: options.DbOption = None, json: options.JsonOption = False) -> None:
-    """Give every experience a vector of the embedder set up (KOPE_EMBEDDER). Stopped, the same command goes on."""
+    """Give every experience a vector of the embedder that is set. Stopped, the same command goes on."""
     from kope import config, wiring
     from kope.cli.output import progress
 

@@ -47,7 +47,7 @@ def rewind(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Take one optimization of a good kernel back at a time, and remember what each was worth.
+    """Win lessons from good kernels, one optimization at a time.
 
     A step is kept only when both kernels are right on all cases and the lower 95% bound of the slowdown is above 1.05.
     """

@@ -24,7 +24,7 @@ def mcp(
         typer.Option("--http", min=1, max=65535, help="Serve HTTP on this port of 127.0.0.1 instead of stdio."),
     ] = None,
 ) -> None:
-    """Serve recall, context, ask, tell, evaluate, best and documentation to an agent.
+    """Serve the memory and the evaluator to an agent over MCP.
 
     Over stdio the agent starts this command itself. With --http a token is needed: the one in the variable that
     mcp_token_env names, else one is made and printed.

@@ -71,7 +71,7 @@ def optimize(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Optimize operators: propose, compile, run, verify, time and remember, until a limit is reached.
+    """Optimize operators and remember every attempt. Each is proposed, compiled, run, verified and timed.
 
     Exits with 1 when a task is left without a kernel that is right on all its cases.
 

@@ -35,7 +35,7 @@ def recall(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show which experiences would be recalled, best first, each with the reason it was chosen."""
+    """Show which experiences would be recalled, best first, and why."""
     if not text and task is None:
         raise typer.BadParameter("give TEXT, or --task TASK, or both")
     from kope import config

@@ -25,7 +25,7 @@ def report(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show every task with its best kernel, or every attempt on one task."""
+    """Show the best kernel of every task, or every attempt on one."""
     from kope import config
     from kope.errors import NotFound
     from kope.report import overview

@@ -61,7 +61,7 @@ def export(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write what the database knows into one file for others, without secrets, paths, names and addresses."""
+    """Write what the database knows into one file for others. Secrets, paths, names and addresses are taken out."""
     if file is None and not dry_run:
         raise typer.BadParameter("give FILE, or --dry-run")
     from datetime import UTC
@@ -101,7 +101,7 @@ def take_in(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Take in what another database knows: every row is checked, and all of it stays in quarantine at first."""
+    """Take in what another database knows, checked and in quarantine."""
     from kope import config
     from kope.memory import share
     from kope.report import sharing
@@ -124,7 +124,7 @@ def merge(
     trust: _TrustOption = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Make one new database of several; the order they are named in makes no difference."""
+    """Make one new database of several, whatever their order."""
     from kope.memory import share
     from kope.report import sharing
 
@@ -149,7 +149,7 @@ def verify(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Judge the best kernels that came from elsewhere here, in the sandbox; what holds is evidence of our own."""
+    """Judge the best kernels from elsewhere here, in the sandbox. What holds is evidence of our own."""
     from kope import config, proof, wiring
     from kope.memory import share
     from kope.report import sharing
@@ -199,7 +199,7 @@ def distrust_origin(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Never recall what came from an origin, and take no more of it in; kope db forget --origin removes it."""
+    """Never recall what came from an origin, nor take in more of it. `kope db forget --origin` removes it."""
     _set_trust(origin, "distrusted", db, json)
 
 
@@ -210,7 +210,7 @@ def snapshot(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write a whole copy of the database as it is now, whoever is writing it; never copy the file by other means."""
+    """Write a whole copy of the database, whoever is writing it. Never copy the file by other means."""
     from kope import config
     from kope.memory import share
     from kope.report import sharing

@@ -63,7 +63,7 @@ def run(
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Optimize every task of a suite, easy ones first, several at once, and keep what came of each.
+    """Optimize every task of a suite, easy ones first, several at once. What came of each is kept.
 
     Interrupted or killed in any way, the same command goes on; a task with a result is not run again. Exits with 1 when
     a task could not be worked on at all.
@@ -183,7 +183,7 @@ def ablate(
     ] = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Run a suite several times, each time without one thing, and set the arms side by side.
+    """Run a suite with one thing left out at a time, and compare.
 
     Every arm has a database of its own, so that none learns from another. An arm that needs what is not there is
     refused before anything runs. Interrupted or killed, the same command goes on.
@@ -247,7 +247,7 @@ def export(
     form: Annotated[str, typer.Option("--format", help="What to write: cann-bench.")] = "cann-bench",
     json: options.JsonOption = False,
 ) -> None:
-    """Write the best kernels of a run as a submission, with a CPU build that runs on the twin.
+    """Write the best kernels of a run as a submission to a benchmark. With it comes a CPU build that runs on the twin.
 
     An operator whose output shapes no simple rule gives is left out and named.
     """
@@ -286,7 +286,7 @@ def compare(
     ] = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Set systems side by side over every declared case: rates, times against published ones, tokens.
+    """Set systems side by side: rates, times, tokens. Every declared case counts; times stand beside published ones.
 
     A CSV has one line per case (system, operator, case, passed, time_us, tokens), or one per system (system, passed,
     cases, operators_with_pass, operators, tokens, source).

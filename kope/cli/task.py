@@ -32,7 +32,7 @@ def new(
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and _.")],
     folder: Annotated[Path, typer.Option("--in", help="The folder to create it in.")] = Path(),
 ) -> None:
-    """Create the folder of a new task, complete and commented, to be edited."""
+    """Create the folder of a new task, complete and commented."""
     from kope.task import new_task
 
     created = new_task(name, folder)
@@ -76,7 +76,7 @@ def _count(elements: int) -> str:
 
 @group.command("show", epilog="Example: kope task show rms_norm")
 def show(task: TaskName, json: JsonOption = False) -> None:
-    """Show a task: text, inputs, outputs, attributes, tolerances and cases."""
+    """Show a task: text, tensors, attributes, tolerances and cases."""
     from kope import config
     from kope.task.document import task_document
 

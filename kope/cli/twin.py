@@ -73,7 +73,7 @@ def run(
     compiler: CompilerOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a program, a kernel or a candidate, look for defects, model its time. Exits with 1 unless all is well."""
+    """Run any kernel or program, look for defects, model its time. Exits with 1 unless all is well."""
     from kope.target.twin.foreign import description
 
     _one_of(checks, ("normal", "strict", "adversarial", "off"), "--checks")

@@ -82,6 +82,15 @@ def test_every_command_has_help_with_an_example() -> None:
     assert silent == []
 
 
+def test_no_summary_is_cut_off_on_a_narrow_screen() -> None:
+    cut = []
+    for path, _ in walk("kope", typer.main.get_command(app)):
+        *group, name = path.split()[1:]
+        listing = CliRunner().invoke(app, [*group, "--help"], terminal_width=80).stdout
+        cut += [line for line in listing.splitlines() if line.strip().startswith(f"{name} ") and line.endswith("...")]
+    assert cut == []
+
+
 def walk(path: str, command: object) -> list[tuple[str, object]]:
     children = getattr(command, "commands", None)
     if children is None:
