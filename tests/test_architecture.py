@@ -16,7 +16,7 @@ PACKAGE = ROOT / "kope"
 
 LEVELS: list[set[str]] = [
     {"errors", "confine"},
-    {"model", "resources", "process", "config", "objective"},
+    {"model", "resources", "process", "config", "objective", "confidential"},
     {"sandbox", "render"},
     {"task", "memory", "context", "derive", "target", "knowledge"},
     {"evaluate", "propose"},

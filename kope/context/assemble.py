@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from kope.confidential import without_secrets
 from kope.context import hot
 from kope.context.budget import Budget, LedgerLine, refusal
 from kope.context.change import Change, changed_lines
@@ -18,7 +19,7 @@ from kope.context.cold import docs_block, is_cold, look_up, passage_block, quest
 from kope.context.contract import TEMPLATES
 from kope.context.count import Counter, Estimate, usage_of
 from kope.context.lineage import Forest
-from kope.context.quote import fence, one_line, without_secrets
+from kope.context.quote import fence, one_line
 from kope.model import Attempt, Experience, Passage, Recalled, State
 from kope.render import render
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from kope.confidential import without_secrets
 from kope.context.choice import Choice
-from kope.context.quote import fence, one_line, without_secrets
+from kope.context.quote import fence, one_line
 from kope.model import Experience, Passage, State
 
 PASSAGES_OFFERED = 6

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kope.context.quote import one_line, without_secrets
+from kope.confidential import without_secrets
+from kope.context.quote import one_line
 from kope.model import Edge, Experience, Recall
 
 _TEXT_LIMIT = 600

@@ -12,14 +12,6 @@ _BACKTICKS = re.compile(r"`+")
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co")
 _ASCII_CONTROL = dict.fromkeys(code for code in (*range(32), 127) if chr(code) not in "\n\t")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_SECRET = re.compile(
-    r"\b(?:sk|pk|rk)-[\w-]{16,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abposr]-[\w-]{10,}"
-    r"|\bhf_\w{20,}|\bAKIA[0-9A-Z]{16}\b|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}|(?i:\bbearer\s+)[\w.~+/=-]{16,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|(?i:\b\w*(?:api_?key|secret|passwo?r?d|access_?token|auth_?token)\w*\s*[:=]\s*)[\"']?(?=\S*\d)[\w+/=-]{16,}",
-    re.DOTALL,
-)
-HIDDEN = "[secret removed]"
 _CODE = re.compile(
     r"""(?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))"""
     r"""|(?P<raw>\bR"(?P<mark>[^()\\\s"]{0,16})\(.*?(?:\)(?P=mark)"|\Z))"""
@@ -58,11 +50,6 @@ def head_and_tail(text: str, limit: int) -> str:
     half = limit // 2
     tail = text[-half:] if half else ""
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{tail}"
-
-
-def without_secrets(text: str) -> str:
-    """Return retrieved text without what looks like a key, token or password: a shared file may hold another's."""
-    return _SECRET.sub(HIDDEN, text)
 
 
 def without_comments(source: str) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kope.confidential import without_secrets
 from kope.config import Settings
-from kope.context.quote import fence, without_secrets
+from kope.context.quote import fence
 from kope.model import State
 from kope.render import render
 

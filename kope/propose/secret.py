@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kope import confidential
 from kope.errors import ConfigError
 
 HIDDEN = "[key removed]"
@@ -19,7 +20,8 @@ _LONGEST_ECHO = 6
 _SHORTEST_KEY = 4
 """Placeholders that local servers want, such as "x", are no secrets."""
 _SECRET_OPTION = re.compile(r"-{0,2}[\w-]*(?:key|token|secret|password|credentials?)", re.IGNORECASE)
-_PATTERNS = re.compile(r"\bsk-[\w*.-]{6,}|(?i:\bbearer\s+)[\w.~+/=*-]{6,}")
+_ECHOES = re.compile(r"\bsk-[\w*.-]{6,}|(?i:\bbearer\s+)[\w.~+/=*-]{6,}")
+"""Shorter than keys are, and with stars: what servers make of a key in their errors."""
 
 
 def read_key_file(path: Path) -> str:
@@ -70,7 +72,7 @@ class Redactor:
             while start >= 0:
                 covered[start : start + len(part)] = b"\1" * len(part)
                 start = text.find(part, start + 1)
-        for found in _PATTERNS.finditer(text):
+        for found in (*confidential.ANY.finditer(text), *_ECHOES.finditer(text)):
             covered[found.start() : found.end()] = b"\1" * (found.end() - found.start())
         runs = itertools.groupby(range(len(text)), key=covered.__getitem__)
         return "".join(HIDDEN if hidden else "".join(text[k] for k in run) for hidden, run in runs)

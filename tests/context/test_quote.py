@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kope.confidential import MARK, without_secrets
 from kope.context import Briefing, Budget, Change, Sources, assemble
-from kope.context.quote import HIDDEN, clean, fence, head_and_tail, one_line, without_secrets
+from kope.context.quote import clean, fence, head_and_tail, one_line
 from kope.model import Diagnostic, Outcome, Passage, Recall, Recalled, Stage, State, Verdict
 from tests.context import samples
 
@@ -118,7 +119,7 @@ def test_secrets_in_retrieved_text_do_not_reach_a_prompt(secret: str, place: str
     text = assemble(*_planted(f"before {secret} after", place)).text
     for line in secret.split("\n"):
         assert line not in text
-    assert HIDDEN in text
+    assert MARK in text
 
 
 def test_names_of_kernels_are_no_secrets() -> None:

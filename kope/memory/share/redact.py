@@ -1,7 +1,7 @@
 """What must not leave with an export, found in a text and replaced: secrets, home paths, names of people and machines.
 
-Secrets by the patterns of detect-secrets and those of the keys of model providers, which it does not have; its guesses
-by entropy and by the words around are not used: kernels are full of hashes, and of variables called `token`.
+Secrets by the forms KOPE knows everywhere and, beside them, the patterns of detect-secrets; its guesses by entropy and
+by the words around are not used: kernels are full of hashes, and of variables called `token`.
 Which texts are looked at is export's business.
 """
 
@@ -16,20 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-_WORD = r"A-Za-z0-9_-"
-_SECRETS = (
-    # keys of model providers, by the beginnings they give them
-    rf"(?<![{_WORD}])(?:sk-|rk-|pk-)(?:ant-|proj-|or-v1-|svcacct-|lf-)?[{_WORD}]{{20,}}",
-    rf"(?<![{_WORD}])(?:hf_|gsk_|xai-|nvapi-|pplx-|r8_|fw_|tgp_v1_|github_pat_|ghp_|gho_|ghs_|glpat-)[{_WORD}]{{20,}}",
-    rf"(?<![{_WORD}])eyJ[{_WORD}]{{5,}}\.[{_WORD}]{{5,}}(?:\.[{_WORD}]*)?",
-    rf"(?<![{_WORD}])AIza[{_WORD}]{{30,}}",
-    r"(?i)\bbearer[ \t]+[A-Za-z0-9._~+/=-]{12,}",
-    r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
-    # a value given to what is named like a secret: quoted, or with a digit in it, which an expression rarely is
-    r"(?i)(?:(?:api|secret|access|account|private|auth|client)[_-]?(?:key|token|secret)|passwd|password|pwd)"
-    r"[\"']?[ \t]*[:=][ \t]*(?:\"(?!\[secret\])[^\"\n]{4,}\""
-    r"|'(?!\[secret\])[^'\n]{4,}'|(?=[^\s,;()]*[0-9])[^\s,;()\"'*\[\]]{6,})",
-)
+from kope import confidential
+
 _HOMES = (
     r"(?<![\w.])(?:/[\w.-]+)*?/(?:home|Users)/[^/\s\"'`:;,)\]}<>|]+(?:/[^\s\"'`:;,)\]}<>|]*)?",
     r"(?<![\w.])/root(?:/[^\s\"'`:;,)\]}<>|]*)?(?![\w-])",
@@ -157,8 +145,8 @@ class Redactor:
 @cache
 def _rules() -> tuple[Rule, ...]:
     """Return the rules in the order they are applied: an address whole, before what is secret in it."""
-    rules = []
-    for kind, patterns in (("secret", _SECRETS), ("address", _ADDRESSES), ("home", _HOMES), ("name", _NAMES)):
+    rules = [Rule.of("secret", form) for form in confidential.FORMS]
+    for kind, patterns in (("address", _ADDRESSES), ("home", _HOMES), ("name", _NAMES)):
         rules += [Rule.of(kind, re.compile(pattern)) for pattern in patterns]
     return (*rules, *(Rule.of("secret", pattern) for pattern in detector_patterns()))
 
