@@ -108,15 +108,15 @@ def run(
     command = [_program(argv[0], workdir), *argv[1:]]
     home = str(workdir.absolute())
     environment = {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, **(env or {})}
+    skipped = list(without)
     while True:
-        skipped = [*without, *_refused]
         spec = _spec(command, home, limits, readable, writable, devices, profile, skipped)
         done, answer = _launch(spec, limits, environment, stdin, pass_fds)
         layer = _LAYER_OF_STEP.get(answer.failed_step)
         if layer is None or layer in skipped:
             break
-        # Some containers allow namespaces and then not what is done in them; the other layers hold there.
-        _refused.append(layer)
+        # Some containers allow namespaces and then not what is done in them; the other layers hold for this program.
+        skipped.append(layer)
     if answer.failed_step:
         raise _failure(command, answer)
     stopped = "timeout" if done.timed_out else "output" if done.flooded else answer.stopped
@@ -137,8 +137,6 @@ def run(
     )
 
 
-_refused: list[str] = []
-"""Layers this machine was found to refuse halfway."""
 _LAYER_OF_STEP = {"namespaces": "user", "filesystem": "mounts"}
 _STOP_GRACE_S = 1.5
 _PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -490,6 +490,22 @@ def test_program_that_cannot_be_reached_is_an_error_of_the_machine(tmp_path: Pat
     assert sandbox.run([str(script)], workdir=workdir, limits=Limits(wall_s=5.0), readable=[script]).stdout == "hi\n"
 
 
+def test_a_protection_that_one_program_went_without_holds_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = sandbox._launch
+    refusals = iter(["filesystem"])
+
+    def halfway(*told: Any) -> Any:
+        done, answer = launch(*told)
+        step = next(refusals, "")
+        return done, sandbox._Answer(failed_step=step) if step else answer
+
+    monkeypatch.setattr(sandbox, "_launch", halfway)
+    ran = [sandbox.run(["/bin/true"], workdir=tmp_path, limits=Limits(5.0)) for _ in range(2)]
+    assert ["filesystem" in done.layers for done in ran] == [False, True]
+
+
 def test_an_interpreter_behind_links_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = tmp_path / "environment" / "python", tmp_path / "links" / "python3"
     for link, target in ((second, sys.executable), (first, "../links/python3")):

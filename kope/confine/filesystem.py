@@ -62,7 +62,8 @@ def build(readable: list[str], writable: list[str], devices: list[str]) -> bool:
 def _plan(readable: list[str], writable: list[str]) -> list[tuple[str, str, bool]]:
     """Return (path, where it really is, may write), outer folders before what lies in them.
 
-    A path that goes through links is shown both as spelled and where it really is.
+    A path that goes through links is shown both as spelled and where it really is; a link in a folder that is shown is
+    there already.
     """
     wanted: dict[str, tuple[str, bool]] = {}
     for paths, may_write in ((SYSTEM, False), (readable, False), (writable, True)):
@@ -74,7 +75,7 @@ def _plan(readable: list[str], writable: list[str]) -> list[tuple[str, str, bool
     plan: list[tuple[str, str, bool]] = []
     for path, (real, may_write) in sorted(wanted.items()):
         outer = [entry for entry in plan if path.startswith(entry[0] + "/")]
-        if outer and outer[-1][2] == may_write and os.path.realpath(path) == path:
+        if outer and (outer[-1][2] == may_write or real != path):
             continue
         plan.append((path, real, may_write))
     return plan
