@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kope.errors import NotFound, StoreError
 from kope.memory import Prompt, RecallQuery, Store
@@ -177,6 +179,14 @@ def test_literals_are_in_every_match() -> None:
         found = literals_of(re.compile(pattern))
         assert found and any(literal in text or literal in text.lower() for literal in found)
     assert literals_of(re.compile(r"\d+\.\d+")) == ()
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow], deadline=None)
+@given(st.data())
+def test_a_text_that_is_passed_over_unread_has_nothing_to_find(data: st.DataObject) -> None:
+    rule = data.draw(st.sampled_from(REDACTOR.rules))
+    text = data.draw(st.from_regex(rule.pattern))
+    assert rule.may_match(text, text.lower())
 
 
 # --- choosing -------------------------------------------------------------------------------------------------------

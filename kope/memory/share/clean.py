@@ -44,7 +44,7 @@ _SAME_EDGES = """
     FROM temp.kept_edges AS k JOIN edge_texts AS t ON t.edge_id = k.id
     WHERE edges.id = k.id AND edges.embedding IS NULL AND t.text = k.text
 """
-_BATCH_CHARACTERS = 100_000
+_BATCH_ROWS = 200
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _ATTEMPTS_OF: dict[str, str] = {
     "attempts": "SELECT id FROM attempts WHERE id = ?",
@@ -72,13 +72,14 @@ class Removal:
 
 
 class Cleaner:
-    """Cleans the file of an export that is being built."""
+    """Cleans the file of an export that is being built. changed: something was written anew, and left gaps behind."""
 
     def __init__(self, connection: sqlite3.Connection, redactor: Redactor | None, *, code: bool, text: bool) -> None:
         self._connection = connection
         self._redactor = redactor
         self._code = code
         self._text = text
+        self.changed = False
 
     def clean(self, progress: Progress) -> tuple[Removal, ...]:
         """Write anew what has to be; returns what was found, in the order of the tables.
@@ -108,35 +109,28 @@ class Cleaner:
                 f"DELETE FROM {name} WHERE id NOT IN (SELECT {column} FROM attempts WHERE {column} IS NOT NULL)"
             )
         self._connection.execute("COMMIT")
-        for table in TABLES if removals or touched else ():
-            for row in self._unclean(table):
-                name = f"{table.name} {str(row[0])[:12]}"
+        self.changed = bool(removals or touched)
+        for table in TABLES if self.changed else ():
+            if left := self._unclean(table):
+                name = f"{table.name} {str(left[0][0])[:12]}"
                 raise StoreError(f"{name} could not be cleaned; leave its attempt out, or export without text")
         return tuple(removals)
 
     # --- finding
 
-    def _unclean(self, table: Table) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a table that hold something; looked at many at once, since nearly all are clean."""
-        if self._redactor is None:
-            return
-        rows: list[tuple[Any, ...]] = []
-        texts: list[str] = []
-        size = 0
-        for row in self._connection.execute(f"SELECT {', '.join(table.columns)} FROM {table.name}").fetchall():
-            found = _texts(table, row)
-            rows.append(row)
-            texts += found
-            size += sum(map(len, found))
-            if size > _BATCH_CHARACTERS:
-                yield from self._of_batch(table, rows, texts)
-                rows, texts, size = [], [], 0
-        yield from self._of_batch(table, rows, texts)
-
-    def _of_batch(self, table: Table, rows: list[tuple[Any, ...]], texts: list[str]) -> Iterator[tuple[Any, ...]]:
-        assert self._redactor is not None
-        if not self._redactor.is_clean("\n".join(texts)):
-            yield from (row for row in rows if not self._redactor.is_clean("\n".join(_texts(table, row))))
+    def _unclean(self, table: Table) -> list[tuple[Any, ...]]:
+        """Return the rows of a table that hold something; looked at many at once, since nearly all are clean."""
+        found: list[tuple[Any, ...]] = []
+        redactor = self._redactor
+        if redactor is None:
+            return found
+        cursor = self._connection.execute(f"SELECT {', '.join(table.columns)} FROM {table.name}")
+        while rows := cursor.fetchmany(_BATCH_ROWS):
+            columns = zip(table.columns.values(), zip(*rows, strict=True), strict=True)
+            texts = [text for kind, values in columns for value in set(values) for text in kind.texts(value)]
+            if not redactor.is_clean("\n".join(texts)):
+                found += (row for row in rows if not redactor.is_clean("\n".join(_texts(table, row))))
+        return found
 
     def _removals(self, table: Table, row: tuple[Any, ...]) -> Iterator[Removal]:
         assert self._redactor is not None

@@ -26,6 +26,12 @@ from kope.memory.share.redact import Redactor
 from kope.memory.share.travel import META, TABLES, Table
 
 Progress = Callable[[str, int, int], None]
+_FAST = (
+    "PRAGMA secure_delete = ON",
+    "PRAGMA journal_mode = OFF",
+    "PRAGMA synchronous = OFF",
+    "PRAGMA cache_size = -65536",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +92,8 @@ def leave(
         built = scratch / "export.db"
         count = _copied(database, built, choice, form)
         with contextlib.closing(sqlite3.connect(built, isolation_level=None)) as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("PRAGMA journal_mode = OFF")
-            connection.execute("PRAGMA synchronous = OFF")
+            for pragma in _FAST:
+                connection.execute(pragma)
             cleaner = Cleaner(connection, form.redactor, code=form.code, text=form.text)
             removals = cleaner.clean(progress)
             found = content_hash(connection)
@@ -98,8 +103,10 @@ def leave(
             whole = scratch / "whole"
             if form.lines:
                 write_lines(connection, whole, found)
-            else:
+            elif cleaner.changed:
                 connection.execute("VACUUM INTO ?", (str(whole),))
+        if not whole.exists():
+            built.replace(whole)
         with whole.open("rb+") as file:
             os.fsync(file.fileno())
         whole.chmod(0o644)
@@ -141,17 +148,17 @@ _CHOSEN = """
     AND (?2 = '[]' OR target IN (SELECT value FROM json_each(?2)))
     AND origin_id NOT IN (SELECT id FROM main.origins WHERE trust = 'distrusted')
 """
+_DISTRUSTED = """
+    SELECT 1 FROM main.attempts WHERE origin_id IN (SELECT id FROM main.origins WHERE trust = 'distrusted') LIMIT 1
+"""
 _ORIGINS = """
-    DELETE FROM out.origins WHERE id NOT IN (
+    INSERT INTO out.origins (id, label, trust, created_at)
+    SELECT id, CASE WHEN id = ?1 AND ?2 <> '' THEN ?2 ELSE label END,
+           CASE WHEN id = ?1 THEN 'own' ELSE 'quarantined' END, created_at
+    FROM main.origins WHERE id = ?1 OR id IN (
         SELECT origin_id FROM out.attempts UNION SELECT origin_id FROM out.sessions
         UNION SELECT origin_id FROM out.tasks UNION SELECT origin_id FROM out.conflicts
-        UNION SELECT origin_id FROM out.nodes
-        UNION SELECT origin_id FROM out.edges UNION SELECT value FROM out.meta WHERE key = 'origin'
     )
-"""
-_OPINIONS = """
-    UPDATE out.origins SET trust = CASE WHEN id = ?1 THEN 'own' ELSE 'quarantined' END,
-    label = CASE WHEN id = ?1 AND ?2 <> '' THEN ?2 ELSE label END
 """
 _CHOSEN_NODES = """
     INSERT INTO temp.chosen_nodes SELECT id FROM main.nodes WHERE attempt_id IN (SELECT id FROM temp.chosen)
@@ -177,33 +184,46 @@ def _copied(database: Database, built: Path, choice: Choice, form: Form) -> int:
     meta["made_by"] = "export"
     slim.make(built, meta)
     with database.lock, _attached(database, built), database.reading() as connection:
-        _choose(connection, choice)
-        count = int(connection.execute("SELECT count(*) FROM temp.chosen").fetchone()[0])
+        every = choice == Choice() and connection.execute(_DISTRUSTED).fetchone() is None
+        if not every:
+            _choose(connection, choice)
+        counted = "main.attempts" if every else "temp.chosen"
+        count = int(connection.execute(f"SELECT count(*) FROM {counted}").fetchone()[0])
         if not count:
             raise NotFound(f"nothing in {database.path} meets the conditions; kope db info shows what there is")
         for table in TABLES:
-            connection.execute(_copy_statement(connection, table, form))
-        connection.execute(_ORIGINS)
-        connection.execute(_OPINIONS, (meta.get("origin", ""), form.label))
+            if table.name != "origins":
+                connection.execute(_copy_statement(connection, table, form, every=every))
+        connection.execute(_ORIGINS, (meta.get("origin", ""), form.label))
         connection.execute("COMMIT")
     return count
 
 
 @contextlib.contextmanager
 def _attached(database: Database, built: Path) -> Iterator[None]:
+    """Attach the new file.
+
+    Links and the rules of rows are not checked meanwhile: they were when the rows were written, and a table that is
+    copied whole is then copied by pages.
+    """
+    connection = database.connection
     for table in ("chosen", "chosen_nodes"):
-        database.connection.execute(f"CREATE TEMP TABLE {table} (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        connection.execute(f"CREATE TEMP TABLE {table} (id TEXT PRIMARY KEY) WITHOUT ROWID")
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("PRAGMA ignore_check_constraints = ON")
     try:
-        database.connection.execute("ATTACH ? AS out", (built.as_uri() + "?mode=rw",))
+        connection.execute("ATTACH ? AS out", (built.as_uri() + "?mode=rw",))
         try:
-            database.connection.execute("PRAGMA out.journal_mode = OFF")
-            database.connection.execute("PRAGMA out.synchronous = OFF")
+            for pragma in _FAST:
+                connection.execute(pragma.replace("PRAGMA ", "PRAGMA out."))
             yield
         finally:
-            database.connection.execute("DETACH out")
+            connection.execute("DETACH out")
     finally:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA ignore_check_constraints = OFF")
         for table in ("chosen", "chosen_nodes"):
-            database.connection.execute(f"DROP TABLE temp.{table}")
+            connection.execute(f"DROP TABLE temp.{table}")
 
 
 def _choose(connection: sqlite3.Connection, choice: Choice) -> None:
@@ -223,13 +243,17 @@ def _is_since(created_at: str, since: datetime) -> bool:
         return False
 
 
-def _copy_statement(connection: sqlite3.Connection, table: Table, form: Form) -> str:
+def _copy_statement(connection: sqlite3.Connection, table: Table, form: Form, *, every: bool) -> str:
+    """Return the statement that copies what leaves of a table; a whole one without local columns as it stands."""
+    condition = table.all if every else table.chosen
+    there = [row[1] for row in connection.execute(f"PRAGMA main.table_info({table.name})")]
+    if not condition and there == list(table.columns):
+        return f"INSERT INTO out.{table.name} SELECT * FROM main.{table.name}"
     columns: Sequence[str] = list(table.columns)
     values = ["NULL" if name in ("embedder", "embedding") and not form.vectors else name for name in columns]
-    there = {row[1] for row in connection.execute(f"PRAGMA main.table_info({table.name})")}
     if "revision" in table.local and "revision" in there:
         columns, values = [*columns, "revision"], [*values, "0"]
-    where = f" WHERE {table.chosen}" if table.chosen else ""
+    where = f" WHERE {condition}" if condition else ""
     order = " ORDER BY seq" if "seq" in there else ""
     chosen = f"SELECT {', '.join(values)} FROM main.{table.name}{where}{order}"
     return f"INSERT INTO out.{table.name} ({', '.join(columns)}) {chosen}"

@@ -71,7 +71,8 @@ class Table:
     """A travelling table. columns: what each holds. local: columns that stay behind.
 
     chosen: condition under which a row belongs to the attempts that leave, whose ids are in temp.chosen, and those of
-    their nodes in temp.chosen_nodes; "" for all rows.
+    their nodes in temp.chosen_nodes; "" for all rows. all: the condition
+    when every attempt leaves, which is quicker.
     evidence: an import reads it; otherwise it is derived.
     """
 
@@ -80,11 +81,13 @@ class Table:
     columns: Mapping[str, Kind]
     local: tuple[str, ...] = ()
     chosen: str = ""
+    all: str = ""
     evidence: bool = True
 
 
 _OF_ATTEMPT = "attempt_id IN (SELECT id FROM temp.chosen)"
 _NODES = "SELECT id FROM temp.chosen_nodes"
+_LESSONS = "SELECT id FROM main.nodes WHERE kind <> 'attempt'"
 
 TABLES: tuple[Table, ...] = (
     Table(
@@ -112,6 +115,7 @@ TABLES: tuple[Table, ...] = (
         },
         local=("process",),
         chosen="id IN (SELECT session_id FROM main.attempts WHERE id IN (SELECT id FROM temp.chosen))",
+        all="id IN (SELECT session_id FROM main.attempts)",
     ),
     Table(
         "tasks",
@@ -126,18 +130,21 @@ TABLES: tuple[Table, ...] = (
             "created_at": _TIME,
         },
         chosen="digest IN (SELECT task_digest FROM main.attempts WHERE id IN (SELECT id FROM temp.chosen))",
+        all="digest IN (SELECT task_digest FROM main.attempts)",
     ),
     Table(
         "candidates",
         ("id",),
         {"id": Digest(), "size_bytes": Integer(0), "source": PackedText()},
         chosen="id IN (SELECT candidate_id FROM main.attempts WHERE id IN (SELECT id FROM temp.chosen))",
+        all="id IN (SELECT candidate_id FROM main.attempts)",
     ),
     Table(
         "prompts",
         ("id",),
         {"id": Digest(), "template": _SHORT, "tokens": Integer(0), "text": PackedText()},
         chosen="id IN (SELECT prompt_id FROM main.attempts WHERE id IN (SELECT id FROM temp.chosen))",
+        all="id IN (SELECT prompt_id FROM main.attempts)",
     ),
     Table(
         "attempts",
@@ -240,6 +247,7 @@ TABLES: tuple[Table, ...] = (
         },
         local=("seq", "revision", "retired"),
         chosen=_OF_ATTEMPT,
+        all="kind = 'attempt'",
         evidence=False,
     ),
     Table(
@@ -247,6 +255,7 @@ TABLES: tuple[Table, ...] = (
         ("node_id",),
         {"node_id": Name(), "title": Text(), "decision": Text(), "lesson": Text()},
         chosen=f"node_id IN ({_NODES})",
+        all=f"node_id NOT IN ({_LESSONS})",
         evidence=False,
     ),
     Table(
@@ -264,6 +273,7 @@ TABLES: tuple[Table, ...] = (
         local=("seq", "propensity"),
         # The plus signs keep SQLite from trying every pair of nodes in the index over both.
         chosen=f"+src IN ({_NODES}) AND +dst IN ({_NODES}) AND +kind IN ('led_to', 'used', 'rewound')",
+        all=f"kind = 'led_to' OR kind IN ('used', 'rewound') AND src NOT IN ({_LESSONS}) AND dst NOT IN ({_LESSONS})",
         evidence=False,
     ),
     Table(
@@ -271,6 +281,7 @@ TABLES: tuple[Table, ...] = (
         ("edge_id",),
         {"edge_id": Name(), "text": Text()},
         chosen="edge_id IN (SELECT id FROM out.edges)",
+        all="edge_id NOT IN (SELECT id FROM main.edges WHERE kind NOT IN ('led_to', 'used', 'rewound'))",
         evidence=False,
     ),
     Table(
