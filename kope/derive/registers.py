@@ -152,15 +152,20 @@ class _Allocator:
         """Wide slots of loads and outputs; with reuse, one slot serves registers that are never live together."""
         outside = list(dict.fromkeys(self.names[step] for step in self.part.steps if step in self.names))
         spans = {name: self._span(name) for name in outside}
-        ends: list[int] = []
+        holders: list[str] = []
         for name in sorted(outside, key=lambda item: spans[item]):
-            start, end = spans[name]
-            slot = next((k for k, busy in enumerate(ends) if self.reuse and busy <= start), len(ends))
-            if slot == len(ends):
-                ends.append(end)
-            ends[slot] = end
+            slot = next((k for k, held in enumerate(holders) if self._follows(spans[held], spans[name])), len(holders))
+            holders[slot : slot + 1] = [name]
             self.made.wide[name] = slot
-        self.made.wides = len(ends)
+        self.made.wides = len(holders)
+
+    def _follows(self, before: tuple[int, int], after: tuple[int, int]) -> bool:
+        """Whether a register may take over the slot of another one. In the very instruction that reads the old value
+        last only where both have the same shape: a column value is read again for every row that is written."""
+        if not self.reuse or before[1] > after[0]:
+            return False
+        step = self.program.steps[self.part.steps[after[0]]]
+        return before[1] < after[0] or all(self.program.steps[arg].space == step.space for arg in step.args)
 
     def _span(self, name: str) -> tuple[int, int]:
         steps = [step for step, register in self.made.register.items() if register == name and step in self.place]

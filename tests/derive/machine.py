@@ -57,10 +57,17 @@ def run_section(
         if step.space == "row":
             rows[index] = value
         else:
+            _assert_read_once(plan.program, index, {a: cell(a) for a in step.args if a in allocation.register}, cell(index))
             memory[cell(index)] = value
         if index in part.stored:
             stored[index] = np.array(value)
     return stored | {k: v for k, v in rows.items() if any(o.node == k for o in plan.program.outputs)}
+
+
+def _assert_read_once(program: Program, index: int, operands: Mapping[int, str], target: str) -> None:
+    """A column value is read again for every row, so the instruction must not write where one lies."""
+    for arg, place in operands.items():
+        assert place != target or program.steps[arg].space == program.steps[index].space
 
 
 def _apply(step: Step, args: list[Any], numbers: Mapping[str, float]) -> Any:

@@ -10,7 +10,8 @@ import pytest
 
 from kope.derive import Schedule, capture_graph, emit, first_kernel, first_schedule
 from kope.derive.graph import Graph
-from kope.derive.moves import MOVES
+from kope.derive.moves import MOVES, made_to_fit
+from kope.derive.rewrite import REWRITES
 from kope.evaluate import CaseLibrary, ReferenceRunner, TaskEvaluator
 from kope.model import Candidate, Case, CaseInput, Outcome, Task, TensorSpec, Tolerance, Values, Verdict
 from kope.target.twin import TwinTarget
@@ -72,6 +73,35 @@ def test_safe_moves_keep_it_right(name: str, seed: int, evaluator: TaskEvaluator
     graph = capture_graph(task)
     schedule = walked(task, graph, seed)
     assert_right(judged(evaluator, task, emit(task, graph, schedule), tmp_path), task)
+
+
+def jumped(task: Task, graph: Graph, seed: int) -> Schedule:
+    """Any point of the schedule space, as a compound move may reach it in one step."""
+    rng = random.Random(seed)
+    fields = {
+        "tile": rng.choice([512, 1024, 2048, 4096, 8192]), "buffers": rng.choice([1, 2]),
+        "grain": rng.choice([64, 256, 1024, 4096]), "rows": rng.choice([1, 2, 4, 16, 64, 240]),
+        "reuse": rng.choice([False, True]), "copy": rng.choice(["pad", "aligned"]),
+        "columns": rng.choice(["reload", "resident"]), "reduction": rng.choice(["fold", "accumulate", "strips"]),
+        "spread": rng.choice(["scalar", "block"]),
+        "rewrites": tuple(n for n in sorted(REWRITES) if n not in GAMBLES and rng.random() < 0.4),
+        "choices": tuple(n for n in ("axpy", "fused-multiply-add") if rng.random() < 0.4),
+    }  # fmt: skip
+    return made_to_fit(task, graph, first_schedule(task, graph).with_(**fields)) or first_schedule(task, graph)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_no_point_of_the_schedule_space_is_wrong_on_small_cases(
+    name: str, evaluator: TaskEvaluator, tmp_path: Path
+) -> None:
+    task = shipped(name)
+    smallest = sorted(task.cases, key=lambda case: sum(item.spec.numel for item in case.inputs if item))[:7]
+    task = replace(task, cases=tuple(smallest))
+    graph = capture_graph(task)
+    for seed in range(8):
+        schedule = jumped(task, graph, seed)
+        assert_right(judged(evaluator, task, emit(task, graph, schedule), tmp_path / str(seed)), task)
 
 
 SHAPES = [(1, 1), (3, 7), (50, 64), (9, 65), (130, 100), (5, 2047), (2, 5000), (700, 9)]
