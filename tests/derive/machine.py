@@ -57,7 +57,8 @@ def run_section(
         if step.space == "row":
             rows[index] = value
         else:
-            _assert_read_once(plan.program, index, {a: cell(a) for a in step.args if a in allocation.register}, cell(index))
+            operands = {arg: cell(arg) for arg in step.args if arg in allocation.register}
+            _assert_read_once(plan.program, index, operands, cell(index))
             memory[cell(index)] = value
         if index in part.stored:
             stored[index] = np.array(value)
