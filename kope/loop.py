@@ -395,7 +395,7 @@ def _parent(state: State, parent_id: str | None) -> Attempt | None:
     return next((attempt for attempt in known if attempt.id == parent_id), None)
 
 
-def _times(attempt: Attempt | None) -> dict[str, float] | None:
+def _times(attempt: Attempt | None) -> Mapping[str, float] | None:
     return attempt.outcome.times_us if attempt is not None else None
 
 

@@ -10,6 +10,8 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 TEXT_LIMIT = 20_000
 """Characters of one column that are indexed."""
@@ -18,6 +20,9 @@ _FEW_TERMS = 3
 _COMMON_SHARE = 0.5
 _MOST_HITS = 20_000
 """How many entries of the index one question may touch: ranking costs as much as there are, however rare the answer."""
+
+_REMEMBERED = 60
+"""Characters of a word; what is longer hardly comes again."""
 
 _TOKEN = re.compile(r"[^\W_]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -38,19 +43,31 @@ def indexed(text: str) -> str:
 def indexed_code(source: str) -> str:
     """Return code as it is indexed: each identifier once, and its parts. How often a name occurs says little."""
     names = dict.fromkeys(_IDENTIFIER.findall(source))
-    parts = dict.fromkeys(part for name in names for part in _words(name))
-    return " ".join(parts)[:TEXT_LIMIT]
+    return " ".join(dict.fromkeys(chain.from_iterable(map(_words_of_name, names))))[:TEXT_LIMIT]
 
 
-def _words(text: str) -> Iterator[str]:
+def _words(text: str) -> list[str]:
+    words: list[str] = []
     for token in _TOKEN.findall(text):
-        if token.isascii():
-            yield token
-            humps = _HUMPS.findall(token) if not token.islower() else ()
-            if len(humps) > 1:
-                yield from humps
-        else:
-            yield from _split_chinese(token)
+        words += _parts(token) if len(token) <= _REMEMBERED else _split(token)
+    return words
+
+
+def _words_of_name(name: str) -> Sequence[str]:
+    return _parts_of_name(name) if len(name) <= _REMEMBERED else _words(name)
+
+
+def _split(token: str) -> tuple[str, ...]:
+    """Return a word and its parts."""
+    if not token.isascii():
+        return tuple(_split_chinese(token))
+    humps = _HUMPS.findall(token) if not token.islower() else ()
+    return (token, *humps) if len(humps) > 1 else (token,)
+
+
+# The same few thousand words make up nearly all text.
+_parts = lru_cache(1 << 15)(_split)
+_parts_of_name = lru_cache(1 << 15)(lambda name: tuple(_words(name)))
 
 
 def _split_chinese(token: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 
@@ -85,7 +86,7 @@ class CaseResult:
     official: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """The verdict on one candidate. Failure is data.
 
@@ -109,8 +110,8 @@ class Outcome:
         """Whether the candidate got as far as it was asked to."""
         return self.verdict is not Verdict.FAILED
 
-    @property
-    def times_us(self) -> dict[str, float]:
+    @cached_property
+    def times_us(self) -> Mapping[str, float]:
         """Median time per timed case."""
         from statistics import median
 

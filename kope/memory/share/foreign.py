@@ -12,6 +12,7 @@ SQLite's own checks do not see.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import shutil
@@ -222,7 +223,7 @@ def _connected(copy: Path, steps: int) -> sqlite3.Connection:
     connection = sqlite3.connect(copy.as_uri() + "?mode=ro&immutable=1", uri=True, isolation_level=None)
     try:
         # What is no UTF-8 gets another text, which is then not what its digest says.
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        connection.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
         for limit, value in _LIMITS.items():
             connection.setlimit(limit, value)
         left = iter(range(steps // _STEPS_AT_ONCE))

@@ -243,16 +243,19 @@ def unpacked(data: Any) -> str:
 def parsed(text: str) -> Any:
     """Return the value of a JSON text. Raises Unfit for what is none, or is nested too deep."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = _DECODER.decode(text)
     except (ValueError, RecursionError) as broken:
         raise Unfit(f"{_shown(text)} is no JSON ({broken})") from broken
-    if _depth_over(value, JSON_DEPTH):
+    if text.count("[") + text.count("{") > JSON_DEPTH and _depth_over(value, JSON_DEPTH):
         raise Unfit(f"JSON is nested more than {JSON_DEPTH} deep")
     return value
 
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _depth_over(value: Any, limit: int) -> bool:
