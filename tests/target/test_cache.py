@@ -98,10 +98,10 @@ def test_compilers_under_another_id_can_reach_their_folder_in_a_private_cache(tm
     before = os.umask(0o077)
     try:
         with BuildCache(root).scratch() as folder:
-            modes = [stat.S_IMODE(place.stat().st_mode) for place in (root, folder.parent)]
+            modes = [stat.S_IMODE(place.stat().st_mode) for place in (root, folder.parent, folder)]
     finally:
         os.umask(before)
-    assert modes == [0o711, 0o711]
+    assert modes == [0o711, 0o711, 0o711]
 
 
 def test_digest_frames_its_parts() -> None:

@@ -80,8 +80,8 @@ class BuildCache:
         with _machine_errors(self.root):
             parent = self.root / "scratch"
             parent.mkdir(parents=True, exist_ok=True)
-            _let_through(self.root, parent)
             folder = Path(tempfile.mkdtemp(dir=parent))
+            _let_through(self.root, parent, folder)
         try:
             yield folder
         finally:
