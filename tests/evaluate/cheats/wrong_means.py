@@ -361,7 +361,8 @@ MEANS = [
         map_kernel(
             EXP,
             headers=HEADERS + "#include <cstdlib>\n#include <cstring>\n",
-            host="for (;;) {\n        std::memset(std::malloc(64 << 20), 1, 64 << 20);\n    }",
+            host="static void* volatile kept;\n    for (;;) {\n        kept = std::malloc(64 << 20);\n"
+            "        std::memset(kept, 1, 64 << 20);\n    }",
         ),
     ),
     Cheat(
