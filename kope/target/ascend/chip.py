@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from kope.errors import ConfigError
 from kope.target.ascend import vendor
-from kope.target.ascend.toolkit import Toolkit
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,14 @@ def architecture(soc: str) -> str:
     raise ConfigError(f"KOPE does not know the architecture of {soc}; choose another card or set chip")
 
 
-def describe(soc: str, toolkit: Toolkit | None = None) -> Chip:
-    """Return a chip by SoC name. Raises ConfigError for one that is unknown and that no platform file describes."""
+def describe(soc: str, platform_text: str = "") -> Chip:
+    """Return a chip by SoC name. platform_text: what the toolkit's platform file of it says, "" where it has none.
+
+    Raises ConfigError for one that is unknown and that no platform file describes.
+    """
     arch = architecture(soc)
     known = next((numbers for pattern, numbers in vendor.CHIPS if re.match(pattern, soc)), None)
-    listed = platform_file(toolkit, soc) if toolkit is not None else {}
+    listed = platform_numbers(platform_text)
     if known is None and "vector_core_cnt" not in listed:
         raise ConfigError(f"KOPE knows no core count of {soc}, and the toolkit has no platform file of it; set chip")
     numbers = known or vendor.ChipNumbers(0, 0)
@@ -91,13 +93,12 @@ def describe(soc: str, toolkit: Toolkit | None = None) -> Chip:
     )
 
 
-def platform_file(toolkit: Toolkit, soc: str) -> Mapping[str, float]:
-    """Return the numbers of a toolkit's platform file of a SoC, by key; {} when there is none that can be read."""
-    path = toolkit.home / vendor.PLATFORM_FILE.format(arch=toolkit.processor, soc=soc)
+def platform_numbers(text: str) -> Mapping[str, float]:
+    """Return the numbers in the text of a platform file, by key; {} when it cannot be read."""
     parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     try:
-        parser.read_string(path.read_text("utf-8", "replace"))
-    except (OSError, configparser.Error):
+        parser.read_string(text)
+    except configparser.Error:
         return {}
     numbers = {}
     for section in ("SoCInfo", "AICoreSpec"):

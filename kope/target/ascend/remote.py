@@ -100,7 +100,8 @@ class RemoteHost:
         programs = {Path(path).name: Path(path) for name, path in said if name == "PROGRAM"}
         version = Toolkit.version_in(values.get("VERSION_FILE", ""))
         origin = "ascend_home" if home is not None else "found there"
-        return Toolkit(Path(values["HOME_FOUND"]), origin, version, environment, programs=programs)
+        home_there, processor = Path(values["HOME_FOUND"]), values["MACHINE"]
+        return Toolkit(home_there, origin, version, environment, programs=programs, processor=processor)
 
     def place(self, path: Path) -> Path:
         """Return where a file of this machine lies there."""

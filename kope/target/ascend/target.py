@@ -115,7 +115,7 @@ class AscendTarget:
     def chip(self) -> Chip:
         """The chip of the cards, else the one of the settings."""
         named = soc_of(self.cards[0], self.toolkit, self.host) if self.cards else chips.soc_name(self._choice.chip)
-        return chips.describe(named, self.toolkit)
+        return chips.describe(named, platform_text(self.toolkit, named, self.host))
 
     @cached_property
     def calls(self) -> Calls:
@@ -149,13 +149,17 @@ class AscendTarget:
         """What programs are started with beside the toolkit's own: under the simulator its libraries come first."""
         if not self.profiler.simulated:
             return {}
-        libraries = [simulator_libraries(self.toolkit, self.chip), self.toolkit.environment.get("LD_LIBRARY_PATH", "")]
+        libraries = [
+            simulator_libraries(self.toolkit, self.chip, self.host),
+            self.toolkit.environment.get("LD_LIBRARY_PATH", ""),
+        ]
         return {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))}
 
     @cached_property
     def _fingerprint(self) -> Fingerprint:
         driver = f"; driver {self.report.driver}" if self.report.driver else ""
-        versions = f"{self.toolkit.label}; {compiler_version(self.toolkit, self.host)}{driver}"
+        calls = "{repeats:.0f} calls after {warm_up:.0f}".format_map(self.profiler.parameters)
+        versions = f"{self.toolkit.label}; {compiler_version(self.toolkit, self.host)}{driver}; {calls}"
         return Fingerprint("ascend", f"ascend:{self.chip.soc}:{self.profiler.name}", versions, EVALUATOR)
 
     def fingerprint(self) -> Fingerprint:
@@ -367,14 +371,18 @@ def soc_of(card: card_tables.Card, found: Toolkit, host: Host) -> str:
     return chips.soc_name(card_tables.read_chip_name(done.stdout) or card.name)
 
 
-def simulator_libraries(found: Toolkit, chip: Chip) -> str:
+def platform_text(found: Toolkit, soc: str, host: Host) -> str:
+    """Return what the toolkit's platform file of a SoC says; "" where it has none that can be read."""
+    path = found.home / vendor.PLATFORM_FILE.format(arch=found.processor, soc=soc)
+    done = host.ask(["cat", str(path)], found, timeout_s=_QUESTION_S)
+    return done.stdout if done.returncode == 0 else ""
+
+
+def simulator_libraries(found: Toolkit, chip: Chip, host: Host) -> str:
     """Return the folder of the simulator's libraries for a chip. Raises ToolError when the toolkit has none."""
-    if found.programs is not None:
-        raise ToolError(f"the simulator is used on this machine only, not behind a command; use a card of {chip.soc}")
-    places = [
-        found.home / place.format(soc=chip.soc, arch=chip.arch.replace("-", "_")) for place in vendor.SIMULATOR_PLACES
-    ]
+    arch = chip.arch.replace("-", "_")
+    places = [str(found.home / place.format(soc=chip.soc, arch=arch)) for place in vendor.SIMULATOR_PLACES]
     for place in places:
-        if place.is_dir():
-            return str(place)
+        if host.ask(["test", "-d", place], found, timeout_s=_QUESTION_S).returncode == 0:
+            return place
     raise ToolError(f"{found.label} has no simulator of {chip.soc} ({places[0]}); install it or use a card")

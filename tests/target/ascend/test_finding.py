@@ -11,6 +11,8 @@ from kope.errors import ConfigError, MachineError, ToolMissing
 from kope.target.ascend import chip as chips
 from kope.target.ascend import toolkit
 from kope.target.ascend.cards import Card, read_chip_name, read_info, visible
+from kope.target.ascend.host import LocalHost
+from kope.target.ascend.target import platform_text
 
 A2 = """\
 +------------------------------------------------------------------------------------------------+
@@ -101,16 +103,19 @@ def test_a_chip_nobody_has_told_of_is_one_clear_error() -> None:
 
 
 def test_the_platform_file_goes_before_the_table(tmp_path: Path) -> None:
-    folder = tmp_path / f"{platform.machine()}-linux" / "data" / "platform_config"
+    folder = tmp_path / "aarch64-linux" / "data" / "platform_config"
     folder.mkdir(parents=True)
     (folder / "Ascend910B2.ini").write_text(
         "[SoCInfo]\nai_core_cnt=24\ncube_core_cnt=23\nvector_core_cnt=46\nl2_size=100663296\n"
         "[AICoreSpec]\nub_size=196608\ncube_freq=1800\n[Odd]\nflag\n"
     )
-    found = chips.describe("Ascend910B2", toolkit.Toolkit(tmp_path, "test", "9.0.0"))
+    there = toolkit.Toolkit(tmp_path, "test", "9.0.0", processor="aarch64")
+    found = chips.describe("Ascend910B2", platform_text(there, "Ascend910B2", LocalHost()))
     assert (found.vector_cores, found.cube_cores, found.l2_bytes, found.ub_kernel_bytes, found.origin) == (
         46, 23, 100663296, 188160, "platform file",
     )  # fmt: skip
+    assert platform_text(there, "Ascend910B1", LocalHost()) == ""
+    assert chips.describe("Ascend910B1", "[SoCInfo\ncut off").origin == "published table"
 
 
 def test_the_bound_takes_the_faster_path_and_is_none_where_nothing_is_published() -> None:

@@ -56,6 +56,7 @@ def test_optimize_ends_with_a_measured_kernel(
     ended = json.loads(kope("optimize", "./exp", "--target", "ascend", "--iterations", "2", "--json"))
     assert ended["fingerprint"]["hardware"] == hardware
     assert f"CANN {generation.version}; clang version 15.0.5" in ended["fingerprint"]["toolchain"]
+    assert ended["fingerprint"]["toolchain"].endswith("; 10 calls after 3")
     (task,) = json.loads(kope("report", "./exp", "--json"))["tasks"]
     draft, second = task["attempts"]
     assert [one["verdict"] for one in (draft, second)] == ["verified", "verified"]

@@ -15,6 +15,7 @@ import pytest
 
 from kope.errors import MachineError, ToolMissing
 from kope.model import Candidate
+from kope.target.ascend import profilers
 from kope.target.ascend.target import AscendTarget, Choice
 from kope.target.twin import TwinTarget
 from tests.target.ascend.toolkit import NEW_A2, StandIn, install
@@ -42,16 +43,16 @@ def wrapper(folder: Path, breaks: str = "never") -> str:
     return str(path)
 
 
-def target(stand_in: StandIn, folder: Path, *prefix: str) -> AscendTarget:
-    (folder / "there").mkdir(exist_ok=True)
-    return AscendTarget(
-        stand_in.home.parent / "cache", Choice(home=stand_in.home, prefix=prefix, folder=str(folder / "there"))
-    )
+def target(stand_in: StandIn, folder: Path, *prefix: str, profiler: profilers.Choice = "auto") -> AscendTarget:
+    there = folder / "there"
+    there.mkdir(exist_ok=True)
+    made = Choice(home=stand_in.home, profiler=profiler, prefix=prefix, folder=str(there))
+    return AscendTarget(stand_in.home.parent / "cache", made)
 
 
-def check_a_whole_run(on: AscendTarget, folder: Path) -> None:
+def check_a_whole_run(on: AscendTarget, folder: Path, profiler: str = "msprof-warm", calls: int = 10) -> None:
     """Build, run and time a kernel; nothing may stay there."""
-    assert on.fingerprint().hardware == "ascend:Ascend910B2:msprof-warm"
+    assert on.fingerprint().hardware == f"ascend:Ascend910B2:{profiler}"
     built = on.build(Candidate.of(kernel("exp")), folder / "build")
     assert built.executable is not None and built.executable.exists(), (built.diagnostics, built.log)
     case = launch_case(Call([X], [((5001,), "float32")]), folder / "data", "c0")
@@ -59,12 +60,35 @@ def check_a_whole_run(on: AscendTarget, folder: Path) -> None:
     assert [(one.ok, one.diagnostics) for one in ran.cases] == [(True, ())], ran.log
     assert np.allclose(read_output(case), np.exp(X), rtol=1e-5)
     (timed,) = on.run(built, [case], "time", folder / "time", time_limit_s=60.0).cases
-    assert timed.ok and len(timed.duration_us) == 10 and timed.counters["aiv_time(us)"] > 0.0
+    assert timed.ok and len(timed.duration_us) == calls and timed.counters["Task Duration(us)"] > 0.0
     assert list((folder / "there").iterdir()) == []
 
 
 def test_a_card_behind_a_wrapper_is_used_like_ones_own(stand_in: StandIn, tmp_path: Path) -> None:
     check_a_whole_run(target(stand_in, tmp_path, wrapper(tmp_path)), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("profiler", "name", "calls"), [("msopprof", "msopprof-cold", 5), ("simulator", "simulator", 1)]
+)
+def test_every_profiler_works_behind_a_command(
+    profiler: profilers.Choice, name: str, calls: int, stand_in: StandIn, tmp_path: Path
+) -> None:
+    check_a_whole_run(target(stand_in, tmp_path, wrapper(tmp_path), profiler=profiler), tmp_path, name, calls)
+
+
+def test_files_are_looked_for_where_the_toolkit_is_under_its_own_processor(stand_in: StandIn, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "uname").write_text("#!/bin/sh\necho riscv64\n")
+    (tmp_path / "bin" / "uname").chmod(0o755)
+    elsewhere = Path(wrapper(tmp_path))
+    elsewhere.write_text(elsewhere.read_text().replace("$PATH", f"{tmp_path}/bin:$PATH"))
+    folder = stand_in.home / "riscv64-linux" / "data" / "platform_config"
+    folder.mkdir(parents=True)
+    (folder / "Ascend910B2.ini").write_text("[SoCInfo]\nvector_core_cnt=46\n")
+    on = target(stand_in, tmp_path, str(elsewhere))
+    assert (on.toolkit.processor, on.chip.vector_cores, on.chip.origin) == ("riscv64", 46, "platform file")
+    (folder / "Ascend910B2.ini").unlink()
 
 
 @pytest.fixture
