@@ -89,10 +89,10 @@ MEMORY = [
         ),
     ),
     Cheat(
-        "scribbles over the heap",
+        "scribbles over the stack",
         "exp",
         "confinement",
-        ("crash", "untimed-work"),
+        ("crash", "untimed-work", "memory-limit"),  # what was overwritten may have been a size
         map_kernel(
             EXP,
             host="volatile char* wild = reinterpret_cast<char*>(&tiling);\n    for (long k = 0; k < (64L << 20); ++k) {\n        wild[k] = 1;\n    }",
