@@ -40,7 +40,6 @@ def recall(
         raise typer.BadParameter("give TEXT, or --task TASK, or both")
     from kope import config
     from kope.cli.setup import the_task
-    from kope.context.lineage import Forest
     from kope.memory import Filters, RecallQuery, Store
     from kope.memory.embedding import embedder_named
     from kope.memory.graph import LABELS
@@ -65,6 +64,8 @@ def recall(
     if not found.items:
         say(f"nothing in {settings.db} fits; kope db info shows what there is")
     elif tree:
+        from kope.context.lineage import Forest
+
         say(Forest.of(found).draw([item.experience.id for item in found.items]))
     else:
         print_rich(experience.recall_table(found))

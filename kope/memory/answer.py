@@ -53,7 +53,7 @@ def compose(
 
 def one(connection: sqlite3.Connection, view: View, experience_id: str, origins: Mapping[str, str]) -> Experience:
     """Return an experience of a view. origins: labels of files that rows came from. Raises NotFound."""
-    node = view.nodes.get(experience_id)
+    node = view.get(experience_id)
     if node is None:
         raise NotFound(f"there is no experience {experience_id}; kope recall shows ids")
     return _experience(connection, view, node, origins)
@@ -61,7 +61,7 @@ def one(connection: sqlite3.Connection, view: View, experience_id: str, origins:
 
 def _experience(connection: sqlite3.Connection, view: View, node: Node, origins: Mapping[str, str]) -> Experience:
     title, decision, lesson = connection.execute(_TEXTS, (node.id,)).fetchone() or ("", "", "")
-    shown = view.lessons.get(node.id, node.id)
+    shown = view.lesson_of(node)
     if shown != node.id:
         lesson = (connection.execute(_TEXTS, (shown,)).fetchone() or ("", "", ""))[2]
     before = after = ""

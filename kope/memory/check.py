@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kope.errors import Corrupt, KopeError
-from kope.memory import attempts
+from kope.memory import attempts, index
 from kope.memory.database import Database
 from kope.memory.encode import unpack
 from kope.memory.graph import downstream, label_of
@@ -37,7 +37,7 @@ def problems(database: Database) -> tuple[Problem, ...]:
     found: list[Problem] = []
     try:
         with database.reading() as connection:
-            for look in (_pages, _links, _contents, _attempts, _graph, _scores, _vectors, _words):
+            for look in (_pages, _links, _contents, _attempts, _graph, _scores, _vectors, _words, _index):
                 found.extend(_looked(look, connection))
                 if look is _pages and found:
                     break  # on damaged pages the rest would only say the same in other words
@@ -164,6 +164,11 @@ def _vectors(connection: sqlite3.Connection) -> Iterator[Problem]:
             length = float(np.linalg.norm(np.frombuffer(data, "<f2").astype(np.float32)))
             if not 0.98 <= length <= 1.02:
                 yield Problem("derived", f"the vector of {table} {name} has length {length:.3f}, not 1")
+
+
+def _index(connection: sqlite3.Connection) -> Iterator[Problem]:
+    for name, count in index.differences(connection).items():
+        yield Problem("derived", f"{count} entries of the table {name} are not what experiences say")
 
 
 # --- the full-text index --------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
-from kope.memory import contrast
+from kope.memory import contrast, index
+from kope.memory.database import new_generation
 from kope.memory.distil import Digest, distil
 from kope.memory.learn import edge_id_of
 from kope.memory.record import NO_VECTOR, Vector
@@ -59,6 +60,7 @@ def rebuild(
 
     made: what was distilled, when that was done before. vectors: of digests, by id; those without are found by words.
     """
+    before = connection.total_changes
     contrast.rebuild(connection)
     made = distil(connection) if made is None else made
     origin: str = connection.execute(_OWN).fetchone()[0]
@@ -68,16 +70,20 @@ def rebuild(
     gone = known.keys() - wanted.keys()
     for name in sorted(gone):
         _remove(connection, known[name])
-    new = changed = 0
+    new, changed = 0, []
     for digest in made:
         if digest.id not in known:
             _insert(connection, origin, digest, revision, (vectors or {}).get(digest.id, NO_VECTOR))
             new += 1
         elif known[digest.id][1:-1] != (*_columns(digest), *_texts(digest), *_parts(digest)):
             _update(connection, digest, revision)
-            changed += 1
+            changed.append(known[digest.id][-1])
     _write_edges(connection, origin, made)
-    return new, changed, len(gone)
+    index.replace(connection, changed, [known[name][-1] for name in gone])
+    index.extend(connection)
+    if connection.total_changes > before:  # numbers of edges that went come again
+        new_generation(connection)
+    return new, len(changed), len(gone)
 
 
 def known_ids(connection: sqlite3.Connection) -> set[str]:

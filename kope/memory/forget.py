@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kope.errors import NotFound
-from kope.memory import attempts, digests
+from kope.memory import attempts, digests, index
 from kope.memory.database import new_generation
 from kope.memory.graph import rescore
 from kope.memory.learn import words_of
@@ -126,6 +126,7 @@ def forget(connection: sqlite3.Connection, names: Collection[str]) -> None:
     tasks = json.dumps(sorted({row[3] for row in rows}))
     for statement in _ORPHANS:
         connection.execute(statement, {"sessions": sessions, "tasks": tasks})
+    index.clear(connection)
     rescore(connection)
     digests.rebuild(connection)
     new_generation(connection)

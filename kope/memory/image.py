@@ -1,21 +1,22 @@
-"""The graph as recall works with it: narrow rows, lineage and vectors in memory, brought up to date by revision.
+"""The graph as recall works with it: narrow rows, lineage, uses and vectors, read when asked for and then kept.
 
-Every change of a node raises its revision, so that catching up reads only what changed, whoever changed it.
+One question touches a few hundred experiences of however many. Every change of a node raises its revision, so that
+catching up forgets only what changed, whoever changed it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
 
 from kope.memory.database import Database
-from kope.memory.value import Key, Values, key_of, purpose_of, was_helped
+from kope.memory.value import Purpose, Tally, Values, key_of
+from kope.memory.vectors import Vectors
 from kope.memory.words import Vocabulary, terms_of
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Group = tuple[str, str, str]
+"""Task digest, task name and traits (JSON): experiences that are equally like any other operator."""
 
 
 class Node(NamedTuple):
@@ -53,15 +54,6 @@ class Node(NamedTuple):
     origin_id: str
 
 
-Group = tuple[str, str, str]
-"""Task digest, task name and traits (JSON): nodes that are equally like any other operator."""
-
-
-def group_of(node: Node) -> Group:
-    """Return the group of a node."""
-    return node.task_digest or "", node.task_name, node.traits
-
-
 def is_trusted(node: Node) -> bool:
     """Whether an experience was made or measured here, or a person said that it counts as if it were."""
     return node.standing in ("own", "trusted")
@@ -73,37 +65,62 @@ _NODES = """
            a.session_id, a.task_digest, a.candidate_id, coalesce(a.promoted, 0), a.verdict, a.time_kind, n.retired,
            o.trust, n.origin_id
     FROM nodes AS n JOIN origins AS o ON o.id = n.origin_id LEFT JOIN attempts AS a ON a.id = n.attempt_id
-    WHERE n.revision > ? ORDER BY n.revision
 """
-_LINEAGE = "SELECT seq, src, dst FROM edges WHERE kind = 'led_to' AND seq > ? ORDER BY seq"
-_PLANS = """
-    SELECT a.seq, n.id, t.plan FROM attempts AS a JOIN attempt_texts AS t ON t.attempt_id = a.id
-    JOIN nodes AS n ON n.attempt_id = a.id WHERE a.seq > ? ORDER BY a.seq
-"""
-_USES = "SELECT seq, src, dst FROM edges WHERE kind = 'used' AND seq > ? ORDER BY seq"
-_TASKS = "SELECT digest, name, text, tags FROM tasks"
-_TASK_COUNT = "SELECT count(*) FROM tasks"
-_ORIGINS = "SELECT id, label FROM origins"
+_BY_SEQ = f"{_NODES} WHERE n.seq IN (SELECT value FROM json_each(?))"
+_BY_ID = f"{_NODES} WHERE n.id IN (SELECT value FROM json_each(?))"
 _NEWEST = """
     SELECT (SELECT max(revision) FROM nodes), (SELECT value FROM meta WHERE key = 'generation')
 """
-_VECTORS = {
-    "nodes": "SELECT seq, embedding, embedder, id FROM nodes WHERE seq > ? AND embedding IS NOT NULL ORDER BY seq",
-    "edges": "SELECT seq, embedding, embedder, dst FROM edges WHERE seq > ? AND embedding IS NOT NULL ORDER BY seq",
-}
-
-
-_COMPARED = 800
-"""Rows compared in full: of 100 nearest of 100,000 the signs bring all but a few among these."""
+_CHANGED = "SELECT n.seq, p.scene FROM nodes AS n LEFT JOIN places AS p ON p.seq = n.seq WHERE n.revision > ?"
+_NEW_USES = "SELECT seq, dst FROM edges WHERE kind = 'used' AND seq > ?"
+_LAST_EDGE = "SELECT coalesce(max(seq), 0) FROM edges"
+_COUNT = "SELECT count(*) FROM nodes"
+_ALL = "SELECT seq FROM nodes ORDER BY seq"
+_SCENES = "SELECT seq, task_digest, task_name, traits FROM scenes WHERE seq > ? ORDER BY seq"
+_OF_SCENE = "SELECT seq FROM places WHERE scene = ? ORDER BY seq"
+_OWN = """
+    SELECT n.seq FROM attempts AS a JOIN nodes AS n ON n.attempt_id = a.id WHERE a.session_id = ? AND a.task_name = ?
+"""
+_PARENTS = """
+    SELECT dst, src FROM edges WHERE kind = 'led_to' AND dst IN (SELECT value FROM json_each(?))
+"""
+_CHILDREN = "SELECT dst FROM edges WHERE kind = 'led_to' AND src = ? ORDER BY seq"
+_BELOW = """
+    WITH RECURSIVE below (id) AS (
+        SELECT dst FROM edges WHERE kind = 'led_to' AND src = ?1
+        UNION SELECT e.dst FROM below JOIN edges AS e ON e.kind = 'led_to' AND e.src = below.id
+    )
+    SELECT id FROM below WHERE id <> ?1 LIMIT ?2
+"""
+_PLANS = """
+    SELECT n.id, t.plan FROM nodes AS n JOIN attempt_texts AS t ON t.attempt_id = n.attempt_id
+    WHERE n.id IN (SELECT value FROM json_each(?))
+"""
+_TALLIES = """
+    SELECT t.purpose, t.hardware, sum(t.attempts), sum(t.helped)
+    FROM tallies AS t JOIN origins AS o ON o.id = t.origin_id
+    WHERE o.trust IN ('own', 'trusted') GROUP BY t.purpose, t.hardware
+"""
+_USES = """
+    SELECT e.dst, p.purpose, n.hardware, count(*), sum(p.helped)
+    FROM edges AS e JOIN nodes AS n ON n.id = e.src JOIN places AS p ON p.seq = n.seq
+    JOIN origins AS o ON o.id = n.origin_id
+    WHERE e.kind = 'used' AND p.purpose IS NOT NULL AND o.trust IN ('own', 'trusted') AND {}
+    GROUP BY e.dst, p.purpose, n.hardware
+"""
+_USES_OF = _USES.format("e.dst IN (SELECT value FROM json_each(?))")
+_EVERY_USE = _USES.format("e.dst IN (SELECT id FROM nodes)")
+_TASKS = "SELECT digest, name, text, tags FROM tasks"
+_TASK_COUNT = "SELECT count(*) FROM tasks"
+_ORIGINS = "SELECT id, label FROM origins"
 
 
 class Image:
-    """The graph in memory. by_id holds nodes in the order they first came; parents and children are lineage alone.
-
-    tags: structure words of each task, by digest; says: all words of its name and text. groups: nodes by what they are
-    similar in, oldest first; touched: the revision in which each group last changed. values: learned from use.
-    origins: label of each file that rows were taken over from. set_aside: whether any node is not simply to be seen.
+    """The graph. tags: structure words of each task, by digest. scenes: the group of each scene. touched: the revision
+    in which a scene last changed. origins: label of each file that rows were taken over from. count: of all nodes.
     seen: what recall made from all of it, to be made again when it changes.
+
+    All of it belongs into `Database.reading`, after `catch_up`, which holds off what others write meanwhile.
     """
 
     def __init__(self, database: Database) -> None:
@@ -111,202 +128,173 @@ class Image:
         self._reset()
 
     def _reset(self) -> None:
-        self.by_id: dict[str, Node] = {}
-        self.by_seq: dict[int, str] = {}
-        self.parents: dict[str, str] = {}
-        self.children: dict[str, list[str]] = {}
-        self.plans: dict[str, str] = {}
+        self._by_seq: dict[int, Node] = {}
+        self._seq_of: dict[str, int] = {}
+        self._parents: dict[str, str | None] = {}
+        self._plans: dict[str, str] = {}
+        self._values = Values()
+        self._says: dict[str, frozenset[str]] = {}
+        self._texts: dict[str, str] = {}
         self.tags: dict[str, tuple[str, ...]] = {}
-        self.says: dict[str, frozenset[str]] = {}
-        self.groups: dict[Group, list[str]] = {}
-        self.touched: dict[Group, int] = {}
-        self.values = Values()
+        self.scenes: dict[int, Group] = {}
+        self.touched: dict[int, int] = {}
         self.origins: dict[str, str] = {}
-        self.set_aside = False
         self.seen: dict[Any, Any] = {}
-        self.vectors = {table: Vectors(self._database, table) for table in _VECTORS}
+        self.vectors = {part: Vectors(self._database, part) for part in ("nodes", "edges")}
         self.vocabulary = Vocabulary()
+        self.count = 0
         self.revision = -1
         self._last_edge = -1
-        self._last_use = -1
-        self._last_plan = -1
-        self._keys: dict[str, tuple[Key, bool]] = {}
         self._generation: str | None = None
 
     def catch_up(self) -> None:
-        """Read what was written since the last time; everything again when rows have gone.
-
-        Belongs into `Database.reading`, which holds off what others write meanwhile.
-        """
+        """Forget what was changed since the last time; everything when rows have gone."""
         newest, generation = self._database.row(_NEWEST) or (None, None)
         if newest is None or newest < self.revision or generation != self._generation:
             self._reset()
             self._generation = generation
         if newest is None or newest == self.revision:
             return
-        self._read_tasks()
-        fresh = self._read_nodes()
+        if self.revision < 0:
+            self._last_edge = self._number(_LAST_EDGE)
+        else:
+            self._forget_changed()
         self.revision = newest
-        for seq, src, dst in self._database.rows(_LINEAGE, (self._last_edge,)):
+        self.count = self._number(_COUNT)
+        self.origins = {name: label or name[:8] for name, label in self._database.rows(_ORIGINS)}
+        last = max(self.scenes, default=0)
+        self.scenes |= {
+            seq: (digest, name, traits) for seq, digest, name, traits in self._database.rows(_SCENES, (last,))
+        }
+        for purpose, hardware, attempts, helped in self._database.rows(_TALLIES):
+            self._values.all[key_of(Purpose(purpose), hardware)] = Tally(attempts, helped)
+        self._read_tasks()
+
+    def _number(self, sql: str) -> int:
+        row = self._database.row(sql)
+        return int(row[0]) if row is not None else 0
+
+    def _forget_changed(self) -> None:
+        for seq, scene in self._database.rows(_CHANGED, (self.revision,)):
+            self._by_seq.pop(seq, None)
+            self.touched[scene] = self.touched.get(scene, 0) + 1
+        for seq, name in self._database.rows(_NEW_USES, (self._last_edge,)):
             self._last_edge = seq
-            self.parents[dst] = src
-            self.children.setdefault(src, []).append(dst)
-        self._read_values(fresh)
+            self._values.of.pop(name, None)
 
     def _read_tasks(self) -> None:
         if self._database.row(_TASK_COUNT) == (len(self.tags),):
             return
         for digest, name, text, tags in self._database.rows(_TASKS):
             self.tags[digest] = tuple(json.loads(tags))
-            self.says[digest] = frozenset(terms_of(f"{name} {text} {' '.join(self.tags[digest])}"))
+            self._texts[digest] = f"{name} {text} {' '.join(self.tags[digest])}"
 
-    def _read_nodes(self) -> list[Node]:
-        """Take in new and changed nodes; returns the new ones."""
-        fresh = []
-        for row in self._database.rows(_NODES, (self.revision,)):
+    @property
+    def says(self) -> dict[str, frozenset[str]]:
+        """All words of each task's name, text and tags, by digest."""
+        for digest, text in self._texts.items():
+            if digest not in self._says:
+                self._says[digest] = frozenset(terms_of(text))
+        return self._says
+
+    # --- nodes
+
+    def at(self, seqs: Iterable[int]) -> list[Node]:
+        """Return the nodes of these numbers, in this order; those that are gone are left out."""
+        wanted = list(seqs)
+        missing = [seq for seq in wanted if seq not in self._by_seq]
+        if missing:
+            self._keep(self._database.rows(_BY_SEQ, (json.dumps(missing),)))
+        return [self._by_seq[seq] for seq in wanted if seq in self._by_seq]
+
+    def named(self, names: Iterable[str]) -> dict[str, Node]:
+        """Return the nodes of these ids that there are, in this order."""
+        wanted = list(names)
+        missing = [name for name in wanted if self._seq_of.get(name) not in self._by_seq]
+        if missing:
+            self._keep(self._database.rows(_BY_ID, (json.dumps(missing),)))
+        found = ((name, self._by_seq.get(self._seq_of.get(name, -1))) for name in wanted)
+        return {name: node for name, node in found if node is not None}
+
+    def _keep(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        for row in rows:
             node = Node._make(row)
-            group = group_of(node)
-            if node.id not in self.by_id:
-                self.by_seq[node.seq] = node.id
-                self.groups.setdefault(group, []).append(node.id)
-                fresh.append(node)
-            self.by_id[node.id] = node
-            self.touched[group] = node.revision
-            self.set_aside = self.set_aside or not is_trusted(node)
-        if self.set_aside:
-            self.origins = {name: label or name[:8] for name, label in self._database.rows(_ORIGINS)}
-        return fresh
+            self._by_seq[node.seq] = node
+            self._seq_of[node.id] = node.seq
 
-    def _read_values(self, fresh: Iterable[Node]) -> None:
-        """Count new attempts, and new uses, for what they say of the experiences they used."""
-        for node in fresh:
-            if node.verdict is None or not is_trusted(node):
-                continue
-            parent = self.by_id.get(self.parents.get(node.id, ""))
-            purpose = purpose_of(parent is not None, parent.verdict if parent is not None else None)
-            helped = was_helped(purpose, node.verdict, node.step_ratio, node.time_kind)
-            self._keys[node.id] = key_of(purpose, node.hardware), helped
-            self.values.add_attempt(*self._keys[node.id])
-        for seq, src, dst in self._database.rows(_USES, (self._last_use,)):
-            self._last_use = seq
-            if src in self._keys:
-                self.values.add_use(dst, *self._keys[src])
+    def everything(self) -> list[Node]:
+        """Return all nodes, in the order they came."""
+        return self.at(self.all_seqs())
 
-    def read_plans(self) -> dict[str, str]:
-        """Return the plan of every node that has an attempt, as JSON by node id."""
-        for seq, node_id, plan in self._database.rows(_PLANS, (self._last_plan,)):
-            self._last_plan = seq
-            self.plans[node_id] = plan
-        return self.plans
+    def all_seqs(self) -> list[int]:
+        """Return the numbers of all nodes, in the order they came."""
+        return self.seqs(_ALL)
 
+    def seqs(self, sql: str, values: Collection[Any] = ()) -> list[int]:
+        """Return the first column of a query, numbers of nodes."""
+        return [row[0] for row in self._database.rows(sql, tuple(values))]
 
-class Vectors:
-    """All vectors of one table that one embedder made, as unit rows in float16, and the signs of each row as bits.
+    def of_scene(self, scene: int) -> list[int]:
+        """Return the numbers of a scene's nodes, in the order they came."""
+        return self.seqs(_OF_SCENE, (scene,))
 
-    The bits of a vector say in 1/32 of the bytes roughly what it is near; what is nearest by them is compared in full.
-    Both grow by doubling.
-    """
+    def own(self, session_id: str, task_name: str) -> list[int]:
+        """Return the numbers of a session's attempts on a task."""
+        return self.seqs(_OWN, (session_id, task_name))
 
-    def __init__(self, database: Database, table: str) -> None:
-        self._database = database
-        self._sql = _VECTORS[table]
-        self._last_seq = -1
-        self._rows: NDArray[np.float16] | None = None
-        self._signs: NDArray[np.uint64] | None = None
-        self._embedder = ""
-        self.node_ids: list[str] = []
-        self.foreign = 0
-        """Vectors that another embedder made, or of another dimension; they cannot be compared with ours."""
+    # --- lineage and plans
 
-    def nearest(
-        self, vector: NDArray[np.float32], embedder: str, allowed: Iterable[str] | None, count: int
-    ) -> list[tuple[str, float]]:
-        """Return (node id, cosine) of the `count` nearest, best first. allowed: node ids to choose from, None for all.
+    def parents(self, names: Iterable[str]) -> dict[str, str | None]:
+        """Return what each of some nodes started from, None for a root."""
+        wanted = list(names)
+        missing = [name for name in wanted if name not in self._parents]
+        if missing:
+            self._parents |= dict.fromkeys(missing)
+            self._parents |= dict(self._database.rows(_PARENTS, (json.dumps(missing),)))
+        return {name: self._parents[name] for name in wanted}
 
-        For edges the node id is where the edge leads. Of many rows those are compared whose signs differ least; those
-        that are nearest in truth are hardly ever missing.
-        """
-        import numpy as np
+    def parent(self, name: str) -> str | None:
+        """Return what a node started from, None for a root."""
+        return self.parents([name])[name]
 
-        self._catch_up(embedder, len(vector))
-        if self._rows is None or self._signs is None or not self.node_ids:
-            return []
-        places = self._likely(vector, allowed, max(_COMPARED, 4 * count))
-        scores = self._rows[places].astype(np.float32) @ vector
-        # Equal scores in the order of arrival, so that the answer does not depend on how the partition fell.
-        best = np.lexsort((places, -scores))[:count]
-        return [(self.node_ids[places[at]], float(scores[at])) for at in best]
+    def children(self, name: str) -> list[str]:
+        """Return what started from a node, in the order it came."""
+        return [row[0] for row in self._database.rows(_CHILDREN, (name,))]
 
-    def _likely(self, vector: NDArray[np.float32], allowed: Iterable[str] | None, most: int) -> NDArray[np.intp]:
-        """Return the rows worth comparing: all when there are few, else those whose signs differ least."""
-        import numpy as np
+    def below(self, name: str, most: int) -> list[str]:
+        """Return what is below a node in the lineage, the nearest first, at most so many."""
+        return [row[0] for row in self._database.rows(_BELOW, (name, most))]
 
-        assert self._signs is not None
-        total = len(self.node_ids)
-        if allowed is not None:
-            wanted = allowed if isinstance(allowed, set | frozenset | dict) else set(allowed)
-            kept = np.fromiter((node in wanted for node in self.node_ids), bool, total).nonzero()[0]
-        else:
-            kept = np.arange(total)
-        if len(kept) <= most:
-            return kept
-        signs = self._signs[:total] if allowed is None else self._signs[kept]
-        differing = _bits_set(signs ^ _signs_of(vector[None, :])).sum(axis=1, dtype=np.uint16)
-        return np.sort(kept[np.argpartition(differing, most)[:most]])
+    def plans(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the plans of nodes, as JSON; "{}" for those without an attempt."""
+        wanted = list(names)
+        missing = [name for name in wanted if name not in self._plans]
+        if missing:
+            self._plans |= dict.fromkeys(missing, "{}")
+            self._plans |= dict(self._database.rows(_PLANS, (json.dumps(missing),)))
+        return {name: self._plans[name] for name in wanted}
 
-    def _catch_up(self, embedder: str, dim: int) -> None:
-        import numpy as np
+    # --- what use taught
 
-        if embedder != self._embedder:
-            self._embedder, self._last_seq, self._rows, self._signs = embedder, -1, None, None
-            self.node_ids, self.foreign = [], 0
-        fresh: list[bytes] = []
-        for seq, data, made_by, node_id in self._database.rows(self._sql, (self._last_seq,)):
-            self._last_seq = seq
-            if made_by == embedder and len(data) == 2 * dim:
-                fresh.append(data)
-                self.node_ids.append(node_id)
-            else:
-                self.foreign += 1
-        if not fresh:
-            return
-        rows = np.frombuffer(b"".join(fresh), "<f2").reshape(-1, dim).astype(np.float16)
-        # Imported bytes may hold anything: a NaN would win every comparison.
-        np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-        used = len(self.node_ids) - len(fresh)
-        self._rows = _grown(self._rows, used, rows)
-        self._signs = _grown(self._signs, used, _signs_of(rows))
+    def values(self, names: Iterable[str]) -> Values:
+        """Return what is known of these nodes from attempts that used them; of others it says that nothing is."""
+        known = self._values.of
+        missing = [name for name in names if name not in known]
+        if missing:
+            known |= {name: {} for name in missing}
+            self._take_uses(self._database.rows(_USES_OF, (json.dumps(missing),)))
+        return self._values
 
+    def all_values(self) -> Values:
+        """Return what is known of all nodes."""
+        self._take_uses(self._database.rows(_EVERY_USE))
+        return self._values
 
-def _grown(held: NDArray[Any] | None, used: int, fresh: NDArray[Any]) -> NDArray[Any]:
-    """Return the array with rows put after the first `used`, in a larger one when they do not fit."""
-    import numpy as np
-
-    needed = used + len(fresh)
-    if held is None or len(held) < needed:
-        # Exactly as many at first: a database that is only read, once, is not held twice over.
-        grown = np.empty((needed if held is None else max(256, needed, 2 * used), fresh.shape[1]), fresh.dtype)
-        if held is not None:
-            grown[:used] = held[:used]
-        held = grown
-    held[used:needed] = fresh
-    return held
-
-
-def _signs_of(rows: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return which components are positive as bits, in whole words of 64."""
-    import numpy as np
-
-    bits = np.packbits(rows > 0, axis=1)
-    spare = -bits.shape[1] % 8
-    return np.pad(bits, ((0, 0), (0, spare))).view(np.uint64) if spare else bits.view(np.uint64)
-
-
-def _bits_set(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """Return how many bits of each word are set. NumPy has it from 2.0 on."""
-    import numpy as np
-
-    if hasattr(np, "bitwise_count"):
-        return np.asarray(np.bitwise_count(words), np.uint8)
-    octets = words.view(np.uint8).reshape(*words.shape, 8)
-    return np.asarray(np.unpackbits(octets, axis=-1).sum(axis=-1), np.uint8)
+    def _take_uses(self, rows: Iterable[tuple[str, str, str, int, int]]) -> None:
+        fresh: dict[str, dict[tuple[Purpose, str], Tally]] = {}
+        for name, purpose, hardware, uses, helped in rows:
+            key = key_of(Purpose(purpose), hardware)
+            tally = fresh.setdefault(name, {}).setdefault(key, Tally())
+            tally.uses += uses
+            tally.helped += helped
+        self._values.of |= fresh

@@ -15,7 +15,7 @@ from kope.memory.image import Group, Image, Node, is_trusted
 from kope.memory.outcome import is_fast_evidence
 from kope.memory.query import RecallQuery
 from kope.memory.scope import View
-from kope.memory.value import Purpose
+from kope.memory.value import Purpose, Values
 from kope.model import MoveEvidence, Verdict
 
 MOST = 5_000
@@ -31,18 +31,21 @@ class MoveReader:
 
     def read(self, image: Image, view: View, query: RecallQuery) -> tuple[MoveEvidence, ...]:
         """Return the evidence a view holds, in the order it came about."""
-        plans = image.read_plans()
-        nodes = [view.nodes[name] for name in _nearest(view, image.tags, query)]
-        made = [
-            (node, self._evidence(node, image, view, plans, query.hardware)) for node in nodes if _is_evidence(node)
-        ]
+        nodes = [node for node in _nearest(image, view, query) if _is_evidence(node)]
+        names = [node.id for node in nodes]
+        above = image.parents(names)
+        parents = view.named({name for name in above.values() if name is not None})
+        plans = image.plans({*names, *parents})
+        made = [self._evidence(node, parents.get(above[node.id] or ""), plans, query.hardware) for node in nodes]
         if not view.real:
-            return tuple(evidence for _, evidence in made)
-        return tuple(_with_value(evidence, node, image, query.hardware) for node, evidence in made)
+            return tuple(made)
+        values = image.values(names)
+        return tuple(
+            _with_value(evidence, node, values, query.hardware) for node, evidence in zip(nodes, made, strict=True)
+        )
 
-    def _evidence(self, node: Node, image: Image, view: View, plans: Mapping[str, str], hardware: str) -> MoveEvidence:
+    def _evidence(self, node: Node, parent: Node | None, plans: Mapping[str, str], hardware: str) -> MoveEvidence:
         fast = is_fast_evidence(node, hardware)
-        parent = view.nodes.get(image.parents.get(node.id, ""))
         known = self._made.get((node.id, fast))
         if known is not None and known[0] is node and known[1] is parent:
             return known[2]
@@ -67,15 +70,15 @@ class MoveReader:
 
     def _plan(self, node_id: str, plans: Mapping[str, str]) -> Mapping[str, Any]:
         if node_id not in self._plans:
-            self._plans[node_id] = json.loads(plans.get(node_id, "{}"))
+            self._plans[node_id] = json.loads(plans[node_id])
         return self._plans[node_id]
 
 
-def _with_value(evidence: MoveEvidence, node: Node, image: Image, hardware: str) -> MoveEvidence:
+def _with_value(evidence: MoveEvidence, node: Node, values: Values, hardware: str) -> MoveEvidence:
     """Return evidence with what was learned from refinements that used it."""
-    if node.retired is None and node.id not in image.values.of:
+    if node.retired is None and not values.of[node.id]:
         return evidence
-    worth = image.values.worth(node.id, Purpose.REFINE, hardware)
+    worth = values.worth(node.id, Purpose.REFINE, hardware)
     value = worth.value if node.retired is None else float(not node.retired)
     return evidence if value == 1.0 else replace(evidence, value=value)
 
@@ -85,17 +88,17 @@ def _is_evidence(node: Node) -> bool:
     return node.verdict is not None and node.stage != "propose" and bool(node.move) and is_trusted(node)
 
 
-def _nearest(view: View, tags: Mapping[str, Sequence[str]], query: RecallQuery) -> list[str]:
+def _nearest(image: Image, view: View, query: RecallQuery) -> list[Node]:
     """Return at most MOST nodes of a view, those of the most similar operators, in the order they came about."""
-    if len(view.nodes) <= MOST:
-        return list(view.nodes)
-    near = {group: nearness(group, tags, query) for group in view.groups}
-    kept: list[str] = []
-    for group in sorted(near, key=lambda group: (-near[group], group)):
-        kept.extend(view.groups[group][-(MOST - len(kept)) :])
+    if (image.count if view.only is None else len(view.only)) <= MOST:
+        return view.at(sorted(view.only) if view.only is not None else image.all_seqs())
+    near = {scene: nearness(group, image.tags, query) for scene, group in image.scenes.items()}
+    kept: list[Node] = []
+    for scene in sorted(near, key=lambda scene: (-near[scene], image.scenes[scene])):
+        kept.extend(view.first(reversed(image.of_scene(scene)), MOST - len(kept)))
         if len(kept) >= MOST:
             break
-    return sorted(kept, key=lambda name: view.nodes[name].seq)
+    return sorted(kept, key=lambda node: node.seq)
 
 
 def nearness(group: Group, tags: Mapping[str, Sequence[str]], query: RecallQuery) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kope.memory.image import Group, Image, Node
+from kope.memory.image import Image, Node
 from kope.memory.moves import nearness
 from kope.memory.outcome import is_failure, outcome_key
 from kope.memory.query import RecallQuery
@@ -58,7 +58,8 @@ class Ranked:
 
     def order(self, view: View) -> list[str]:
         """Return node ids, best first; of equals the older."""
-        return sorted(self.found, key=lambda name: (-self.found[name].score, view.nodes[name].seq))
+        nodes = view.named(self.found)
+        return sorted(nodes, key=lambda name: (-self.found[name].score, nodes[name].seq))
 
 
 def rank(
@@ -71,7 +72,6 @@ def rank(
 ) -> Ranked:
     """Look in every way there is. vector: of the question, None without an embedder."""
     ranked = Ranked()
-    visible = view.nodes
     ranked.add("structure", by_structure(image, view, query))
     words, ranked.terms = _by_words(connection, image, view, query.text, "", ranked)
     ranked.add("words", words)
@@ -80,27 +80,24 @@ def rank(
     ranked.terms += tuple(term for term in terms if term not in ranked.terms)
     if vector is not None:
         _add_meaning(image, view, vector, embedder_name, ranked)
-    by_outcome = sorted(ranked.found, key=lambda name: outcome_key(visible[name], query.hardware))
+    by_outcome = sorted(view.named(ranked.found).values(), key=lambda node: outcome_key(node, query.hardware))
     # Failures among themselves: what must not be repeated is worth as much as what works.
-    ranked.add("outcome", ((name, 1.0) for name in by_outcome if not is_failure(visible[name])))
-    ranked.add("outcome", ((name, 1.0) for name in by_outcome if is_failure(visible[name])))
+    ranked.add("outcome", [(node.id, 1.0) for node in by_outcome if not is_failure(node)])
+    ranked.add("outcome", [(node.id, 1.0) for node in by_outcome if is_failure(node)])
     return ranked
 
 
 def _add_meaning(image: Image, view: View, vector: NDArray[np.float32], embedder: str, ranked: Ranked) -> None:
-    allowed = None if view.complete else view.nodes
-    for way, table in (("meaning", "nodes"), ("move", "edges")):
-        near = [
-            (name, cosine)
-            for name, cosine in image.vectors[table].nearest(vector, embedder, allowed, POOL)
-            if cosine >= _LEAST_COSINE and name in view.nodes
-        ]
-        ranked.add(way, ((name, 1.0) for name, _ in near))
-        for name, cosine in near:
-            ranked.found[name].cosines[way] = cosine
-    missing = len(image.by_id) - len(image.vectors["nodes"].node_ids)
+    for way, part in (("meaning", "nodes"), ("move", "edges")):
+        near = image.vectors[part].nearest(vector, embedder, view.only, POOL)
+        cosines = {seq: cosine for seq, cosine in near if cosine >= _LEAST_COSINE}
+        nodes = view.at(cosines)
+        ranked.add(way, [(node.id, 1.0) for node in nodes])
+        for node in nodes:
+            ranked.found[node.id].cosines[way] = cosines[node.seq]
+    missing = image.count - len(image.vectors["nodes"])
     if missing:
-        ranked.degraded.append(f"{missing} of {len(image.by_id)} experiences have no vector of {embedder}")
+        ranked.degraded.append(f"{missing} of {image.count} experiences have no vector of {embedder}")
 
 
 # --- structure ------------------------------------------------------------------------------------------------------
@@ -114,36 +111,39 @@ def by_structure(image: Image, view: View, query: RecallQuery) -> list[tuple[str
     was refused here before is worth knowing too.
     """
     asked = {} if query.task_name or query.tags or query.traits else _tasks_meant(image, query.text)
-    near = {group: nearness(group, image.tags, query) or asked.get(group[0], 0.0) for group in view.groups}
+    near = {
+        scene: nearness(group, image.tags, query) or asked.get(group[0], 0.0) for scene, group in image.scenes.items()
+    }
     names: list[tuple[str, float]] = []
-    for group in sorted((group for group in near if near[group] > 0.0), key=lambda group: (-near[group], group)):
+    alike = sorted((-share, image.scenes[scene], scene) for scene, share in near.items() if share > 0.0)
+    for _, _, scene in alike:
         room = POOL - len(names)
         if room <= 0:
             break
-        works, failed = _best_of(image, view, group, query.hardware)
+        works, failed = _best_of(image, view, scene, query.hardware)
         places = min(len(failed), max(room // 3, room - len(works)))
-        share = min(_SAME_TASK, near[group])
+        share = min(_SAME_TASK, near[scene])
         names.extend((name, share) for name in (*works[: room - places], *failed[:places]))
     return names
 
 
-def _best_of(image: Image, view: View, group: Group, hardware: str) -> tuple[list[str], list[str]]:
-    """Return the best of a group that works and the newest that failed, at most POOL of each.
+def _best_of(image: Image, view: View, scene: int, hardware: str) -> tuple[list[str], list[str]]:
+    """Return the best of a scene that works and the newest that failed, at most POOL of each.
 
-    For all of memory they are kept until the group changes: sorting a large one takes longer than the rest of recall.
+    For all of memory they are kept until the scene changes: sorting a large one takes longer than the rest of recall.
     """
-    key = "best", group, hardware
-    known = image.seen.get(key) if view.complete and view.real else None
-    if known is not None and known[0] == image.touched[group]:
+    key = "best", scene, hardware
+    known = image.seen.get(key) if view.complete else None
+    if known is not None and known[0] == image.touched.get(scene):
         return known[1], known[2]
-    nodes = [view.nodes[name] for name in view.groups[group]]
+    nodes = view.at(image.of_scene(scene))
     works = heapq.nsmallest(
         POOL, (node for node in nodes if not is_failure(node)), key=lambda node: outcome_key(node, hardware)
     )
     failed = heapq.nlargest(POOL, (node for node in nodes if is_failure(node)), key=lambda node: node.seq)
     made = [node.id for node in works], [node.id for node in failed]
-    if view.complete and view.real:
-        image.seen[key] = (image.touched[group], *made)
+    if view.complete:
+        image.seen[key] = (image.touched.get(scene), *made)
     return made
 
 
@@ -175,15 +175,10 @@ def _by_words(
     if not text:
         return names, ()
     try:
-        documents = len(image.by_id)
-        question = Question.of(text, image.vocabulary.counts(connection, text, documents), documents)
+        question = Question.of(text, image.vocabulary.counts(connection, text, image.count), image.count)
         if question.match:
-            for (seq,) in connection.execute(_MATCHES, (f"{columns}({question.match})",)):
-                name = image.by_seq.get(seq, "")
-                if name in view.nodes:
-                    names.append((name, 1.0))
-                    if len(names) == POOL:
-                        break
+            found = connection.execute(_MATCHES, (f"{columns}({question.match})",))
+            names = [(node.id, 1.0) for node in view.first((seq for (seq,) in found), POOL)]
         return names, question.terms
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):

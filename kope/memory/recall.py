@@ -59,8 +59,9 @@ def choose(
     ranked = rank(connection, image, narrow, query, vector, embedder_name)
     scores = {name: ranked.found[name].score for name in ranked.order(narrow)}
     worths = _worths(image, narrow, query, scores)
-    alive = [name for name in scores if not _is_retired(narrow.nodes[name], worths.get(name))]
-    picked, propensity = _weighed(alive, scores, worths, narrow.nodes, query)
+    nodes = narrow.named(scores)
+    alive = [name for name in scores if not _is_retired(nodes[name], worths.get(name))]
+    picked, propensity = _weighed(alive, scores, worths, nodes, query)
     chosen = []
     for node in picked:
         reason = _reason(connection, image, view, ranked, node, query, worths.get(node.id))
@@ -93,9 +94,10 @@ def _reason(
 
 def _worths(image: Image, view: View, query: RecallQuery, names: Collection[str]) -> dict[str, Worth]:
     """Return what use taught about each, {} when none was used yet or the outcomes shown are not the real ones."""
-    if not view.real or image.values.of.keys().isdisjoint(names):
+    values = image.values(names) if view.real else None
+    if values is None or not any(values.of[name] for name in names):
         return {}
-    return {name: image.values.worth(name, query.purpose, query.hardware) for name in names}
+    return {name: values.worth(name, query.purpose, query.hardware) for name in names}
 
 
 def _is_retired(node: Node, worth: Worth | None) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kope.errors import StoreError
+from kope.memory import index
 from kope.memory.contrast import recontrast
 from kope.memory.encode import pack, to_json, unpack
 from kope.memory.graph import raise_ancestors
@@ -133,6 +134,7 @@ def write_attempt(
     revision = _write_node(connection, origin_id, rows, learned, vectors[0], bottleneck)
     link(connection, origin_id, attempt, learned, parent, vectors[1], propensities)
     raise_ancestors(connection, learned.node_id, revision)
+    index.extend(connection)
 
 
 def _refuse_known(connection: sqlite3.Connection, attempt: Attempt, rows: AttemptRows) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kope.memory import index
 from kope.memory.database import Database, new_generation
 from kope.memory.encode import vector_bytes
 from kope.model import Embedder, Verdict
@@ -47,6 +48,8 @@ def reembed(database: Database, embedder: Embedder, progress: Callable[[int, int
             progress(done, total)
     if done:
         with database.write() as connection:
+            index.clear(connection)
+            index.extend(connection)
             new_generation(connection)
     return done
 

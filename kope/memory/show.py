@@ -71,18 +71,18 @@ def surroundings(connection: sqlite3.Connection, image: Image, view: View, name:
     for row in connection.execute(_EDGES, (node_id,)).fetchall():
         edge = Edge(*row)
         other = edge.dst if edge.src == node_id else edge.src
-        if other in view.nodes:
+        if view.get(other) is not None:
             links.append(Linked(edge, one(other), edge.src == node_id))
     above = _ancestors(image, node_id)
-    siblings = [child for child in image.children.get(above[-1], ()) if child != node_id] if above else []
+    siblings = [child for child in image.children(above[-1]) if child != node_id] if above else []
     node = one(node_id)
     journal = connection.execute(_JOURNAL, (node.attempt_id,)).fetchone()
     return Surroundings(
         node=node,
-        ancestors=tuple(one(other) for other in above if other in view.nodes),
-        siblings=tuple(one(other) for other in siblings if other in view.nodes),
+        ancestors=tuple(one(other) for other in view.named(above)),
+        siblings=tuple(one(other) for other in view.named(siblings)),
         links=tuple(links),
-        worths=image.values.worths(node_id),
+        worths=image.values([node_id]).worths(node_id),
         retired=_why_retired(connection, image, node_id),
         journal=journal[0] if journal is not None else "",
     )
@@ -91,10 +91,10 @@ def surroundings(connection: sqlite3.Connection, image: Image, view: View, name:
 def _ancestors(image: Image, node_id: str) -> list[str]:
     """Return the lineage above a node, the first kernel first. Ends where it would go round in a circle."""
     found: list[str] = []
-    at = image.parents.get(node_id)
+    at = image.parent(node_id)
     while at is not None and at not in found and at != node_id:
         found.append(at)
-        at = image.parents.get(at)
+        at = image.parent(at)
     return found[::-1]
 
 
@@ -102,7 +102,7 @@ def _why_retired(connection: sqlite3.Connection, image: Image, node_id: str) -> 
     said = connection.execute(_RETIRED, (node_id,)).fetchone()[0]
     if said is not None:
         return "by hand" if said else ""
-    for (purpose, hardware), worth in image.values.worths(node_id).items():
+    for (purpose, hardware), worth in image.values([node_id]).worths(node_id).items():
         if worth.retired:
             where = f" on {hardware}" if hardware else ""
             return (

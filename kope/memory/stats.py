@@ -35,6 +35,7 @@ _STALE = """
     SELECT count(*) FROM attempts AS a JOIN newest AS n ON n.target = a.target
     WHERE a.toolchain <> n.toolchain OR a.evaluator <> n.evaluator
 """
+_SAID = "SELECT id, retired FROM nodes WHERE retired IS NOT NULL"
 _KINDS = "SELECT kind, count(*) FROM nodes GROUP BY kind ORDER BY kind"
 _EMBEDDED = "SELECT task_name, embedder, embedding FROM nodes WHERE embedding IS NOT NULL ORDER BY seq DESC LIMIT ?"
 _SIZES = (
@@ -92,22 +93,22 @@ def read_stats(connection: sqlite3.Connection, image: Image) -> Stats:
     near, compared = _near(connection)
     rated = _rated(connection, image)
     by_record = {each.experience_id for each in rated if each.worth.retired}
-    by_hand = {name for name, node in image.by_id.items() if node.retired == 1}
-    kept = {name for name, node in image.by_id.items() if node.retired == 0}
+    said = dict(connection.execute(_SAID).fetchall())
+    by_hand = {name for name, retired in said.items() if retired}
     return Stats(
         attempts=attempts,
         by_day=dict(connection.execute(_DAYS).fetchall()),
         kinds=dict(connection.execute(_KINDS).fetchall()),
         sizes={name: int(connection.execute(sql).fetchone()[0]) for name, sql in _SIZES},
         hit_share=_share(hits, prompted),
-        used_share=_share(used, len(image.by_id)),
+        used_share=_share(used, image.count),
         uses=uses,
         repeated_share=_share(connection.execute(_REPEATS).fetchone()[0], attempts),
         near_share=_share(near, compared),
         near_compared=compared,
         echo_share=_share(connection.execute(_ECHOES).fetchone()[0], using),
         stale_share=_share(connection.execute(_STALE).fetchone()[0], attempts),
-        retired=len((by_record - kept) | by_hand),
+        retired=len((by_record - said.keys()) | by_hand),
         by_hand=len(by_hand),
         best=tuple(rated[:_RANKED]),
         worst=tuple(each for each in rated[::-1][:_RANKED] if each.worth.value < 1.0),
@@ -121,11 +122,12 @@ def _share(part: int, whole: int) -> float:
 def _rated(connection: sqlite3.Connection, image: Image) -> list[Rated]:
     """Return experiences that were used, by how much more attempts were helped with them than without, best first."""
     titles = dict(connection.execute("SELECT node_id, title FROM node_texts").fetchall())
+    values = image.all_values()
     found = [
         Rated(name, titles.get(name, ""), key, worth)
-        for name in image.values.of
-        if name in image.by_id and is_trusted(image.by_id[name])
-        for key, worth in image.values.worths(name).items()
+        for name, node in image.named(values.of).items()
+        if is_trusted(node)
+        for key, worth in values.worths(name).items()
     ]
     return sorted(found, key=lambda each: (-each.worth.value, -each.worth.uses, each.experience_id))
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kope.errors import NotFound, StoreError
-from kope.memory import answer, attempts, calls, digests, sessions
+from kope.memory import answer, attempts, calls, digests, index, sessions
 from kope.memory.check import Problem, problems
 from kope.memory.database import Database
 from kope.memory.distil import distil
@@ -79,6 +79,7 @@ class Store:
         self.documents = Documents(database)
         self._database = database
         self._origin: str = (database.row(_ORIGIN) or ("",))[0]
+        index.ready(database)
         self._image = Image(database)
         self._moves = MoveReader()
         self._vectors: dict[str, NDArray[np.float32]] = {}

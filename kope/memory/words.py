@@ -18,7 +18,7 @@ TEXT_LIMIT = 20_000
 _MOST_TERMS = 14
 _FEW_TERMS = 3
 _COMMON_SHARE = 0.5
-_MOST_HITS = 20_000
+_MOST_HITS = 8_000
 """How many entries of the index one question may touch: ranking costs as much as there are, however rare the answer."""
 
 _REMEMBERED = 60

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from kope.memory import digests
+from kope.memory import digests, index
 from kope.memory.database import new_generation
 from kope.memory.encode import unpack
 from kope.memory.forget import drop_words
@@ -36,6 +36,7 @@ _PARENT = """
     SELECT a.id, t.plan, c.source FROM attempts AS a JOIN attempt_texts AS t ON t.attempt_id = a.id
     LEFT JOIN candidates AS c ON c.id = a.candidate_id WHERE a.id = ?
 """
+_IS_THERE = "SELECT 1 FROM attempts WHERE id = ?"
 _CHILDREN = "SELECT id FROM attempts WHERE parent_id IN (SELECT value FROM json_each(?))"
 _AGAIN = (
     "DELETE FROM edge_texts WHERE edge_id IN (SELECT e.id FROM edges AS e JOIN nodes AS n ON n.id = e.dst"
@@ -104,12 +105,11 @@ def write_missing(
     if late:
         set_aside(connection, late)
     missing = [name for (name,) in connection.execute(_MISSING)]
-    revision: int = connection.execute(_NEXT_REVISION).fetchone()[0]
-    with_words = _has_words(connection)
+    learner = Learner(connection)
     for done, name in enumerate(missing):
         unit = read_one(connection, name)
         assert unit is not None
-        _write(connection, unit, hint_of(name), revision, with_words)
+        learner.write(unit, hint_of(name))
         if done % _STEP == 0:
             progress(done, len(missing))
     for src, dst, origin_id in connection.execute(_UNUSED).fetchall():
@@ -119,47 +119,59 @@ def write_missing(
 
 def finish(connection: sqlite3.Connection) -> None:
     """Bring scores and lessons up to date after rows came or went, inside the caller's transaction."""
+    index.clear(connection)
     rescore(connection)
     digests.rebuild(connection)
     new_generation(connection)
 
 
-def _write(connection: sqlite3.Connection, unit: Unit, hint: Hint, revision: int, with_words: bool) -> None:
-    """Write node, texts, journal, words and lineage of an attempt that has none of them; its node may be there."""
-    attempt = unit.attempt()
-    parent = _parent(connection, attempt.proposal.parent_id)
-    learned = learn(attempt, parent, bottleneck=hint.bottleneck)
-    value = unit.value
-    values = (
-        unit.origin_id, attempt.task_name, value("move"), value("traits"), value("stage"), int(learned.works),
-        learned.label, value("speedup"), value("step_ratio"), value("step_ratio"), learned.confidence,
-        value("hardware"), hint.bottleneck, value("created_at"), revision, hint.node.embedder, hint.node.data,
-    )  # fmt: skip
-    seq = connection.execute(_NODE, (learned.node_id, unit.id, *values)).fetchone()[0]
-    connection.execute(_TEXTS, (learned.node_id, learned.title, learned.decision, learned.lesson))
-    connection.execute(_JOURNAL, (unit.id, learned.journal))
-    if with_words:
-        connection.execute(_WORDS, (seq, *learned.words))
-    if parent is not None:
-        _link(connection, unit.origin_id, parent.node_id, learned, hint.edge, rewound=attempt.proposer == REWIND)
+class Learner:
+    """Writes what attempts teach, one by one, inside the caller's transaction."""
 
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._revision: int = connection.execute(_NEXT_REVISION).fetchone()[0]
+        self._with_words = _has_words(connection)
 
-def _link(
-    connection: sqlite3.Connection, origin_id: str, parent: str, learned: Learned, vector: Vector, *, rewound: bool
-) -> None:
-    for kind in ("led_to", "rewound") if rewound else ("led_to",):
-        edge_id = edge_id_of(parent, kind, learned.node_id)
-        found = vector if kind == "led_to" else NO_VECTOR
-        connection.execute(_EDGE, (edge_id, origin_id, parent, learned.node_id, kind, found.embedder, found.data))
-        connection.execute(_EDGE_TEXT, (edge_id, learned.edge_text))
+    def knows_parent(self, unit: Unit) -> bool:
+        """Whether an attempt starts from nothing, or from an attempt that is in the database."""
+        parent = unit.value("parent_id")
+        return parent is None or self._connection.execute(_IS_THERE, (parent,)).fetchone() is not None
 
+    def write(self, unit: Unit, hint: Hint) -> None:
+        """Write node, texts, journal, words and lineage of an attempt that has none of them; its node may be there."""
+        execute, attempt, value = self._connection.execute, unit.attempt(), unit.value
+        parent = self._parent(attempt.proposal.parent_id)
+        learned = learn(attempt, parent, bottleneck=hint.bottleneck)
+        values = (
+            unit.origin_id, attempt.task_name, value("move"), value("traits"), value("stage"), int(learned.works),
+            learned.label, value("speedup"), value("step_ratio"), value("step_ratio"), learned.confidence,
+            value("hardware"), hint.bottleneck, value("created_at"), self._revision, hint.node.embedder,
+            hint.node.data,
+        )  # fmt: skip
+        seq = execute(_NODE, (learned.node_id, unit.id, *values)).fetchone()[0]
+        execute(_TEXTS, (learned.node_id, learned.title, learned.decision, learned.lesson))
+        execute(_JOURNAL, (unit.id, learned.journal))
+        if self._with_words:
+            execute(_WORDS, (seq, *learned.words))
+        if parent is not None:
+            self._link(unit.origin_id, parent.node_id, learned, hint.edge, rewound=attempt.proposer == REWIND)
 
-def _parent(connection: sqlite3.Connection, attempt_id: str | None) -> Parent | None:
-    """Return the attempt another starts from, whether its own node is written yet or not."""
-    row = connection.execute(_PARENT, (attempt_id,)).fetchone() if attempt_id is not None else None
-    if row is None:
-        return None
-    return Parent(node_id_of(row[0]), row[0], json.loads(row[1]), unpack(row[2]) if row[2] is not None else "")
+    def _link(self, origin_id: str, parent: str, learned: Learned, vector: Vector, *, rewound: bool) -> None:
+        for kind in ("led_to", "rewound") if rewound else ("led_to",):
+            edge_id = edge_id_of(parent, kind, learned.node_id)
+            found = vector if kind == "led_to" else NO_VECTOR
+            values = (edge_id, origin_id, parent, learned.node_id, kind, found.embedder, found.data)
+            self._connection.execute(_EDGE, values)
+            self._connection.execute(_EDGE_TEXT, (edge_id, learned.edge_text))
+
+    def _parent(self, attempt_id: str | None) -> Parent | None:
+        """Return the attempt another starts from, whether its own node is written yet or not."""
+        row = self._connection.execute(_PARENT, (attempt_id,)).fetchone() if attempt_id is not None else None
+        if row is None:
+            return None
+        source = unpack(row[2]) if row[2] is not None else ""
+        return Parent(node_id_of(row[0]), row[0], json.loads(row[1]), source)
 
 
 def _has_words(connection: sqlite3.Connection) -> bool:
