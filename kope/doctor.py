@@ -137,7 +137,7 @@ def _compiler(name: str) -> Finding:
     try:
         return Finding(name, True, compilers.find_compiler(name).label)
     except ToolMissing:
-        remedy = {"g++": "apt install g++", "clang++": "apt install clang", "zig": _pip("compiler")}[name]
+        remedy = {"g++": "apt install g++", "clang++": "apt install clang", "zig": resources.install("compiler")}[name]
         return Finding(name, False, "not found or too old", remedy)
 
 
@@ -159,15 +159,7 @@ def _embedder() -> Finding:
 def _extra(name: str) -> Finding:
     use, modules = EXTRAS[name]
     there = all(importlib.util.find_spec(module) is not None for module in modules)
-    return Finding(name, there, use, "" if there else _pip(name))
-
-
-def _pip(extra: str) -> str:
-    """Return the one command that brings an extra to this installation."""
-    checkout = resources.checkout()
-    if checkout is None:
-        return f"{sys.executable} -m pip install 'kope[{extra}]'"
-    return f"{sys.executable} -m pip install -c {checkout}/constraints.txt -e '{checkout}[{extra}]'"
+    return Finding(name, there, use, "" if there else resources.install(name))
 
 
 def _ascend(settings: Settings) -> tuple[Finding, ...]:

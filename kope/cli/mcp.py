@@ -29,7 +29,7 @@ def mcp(
     Over stdio the agent starts this command itself. With --http a token is needed: the one in the variable that
     mcp_token_env names, else one is made and printed.
     """
-    from kope import config
+    from kope import config, resources
     from kope.errors import ConfigError
     from kope.mcp.workbench import Workbench
 
@@ -37,9 +37,7 @@ def mcp(
         from kope.mcp.http import new_token, serve
         from kope.mcp.server import make_server
     except ImportError as missing:
-        raise ConfigError(
-            f"kope mcp needs the extra ({missing.name}); install it with: pip install 'kope[mcp]'"
-        ) from None
+        raise ConfigError(f"kope mcp needs the extra mcp ({missing.name}): {resources.install('mcp')}") from None
     settings = config.load(cwd=folder.resolve()) if folder.is_dir() else None
     server = make_server(Workbench(folder, settings))
     if http is None:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kope import sandbox
+from kope import resources, sandbox
 from kope.errors import CaseTooLarge, ReferenceError_
 from kope.evaluate.capacity import available_memory_bytes, case_bytes
 from kope.evaluate.dtypes import want_dtype
@@ -157,7 +157,7 @@ class OriginRunner:
 def _origin(task: Task) -> Origin:
     assert task.origin is not None
     if importlib.util.find_spec("torch") is None:
-        raise ReferenceError_(f"{task.name} needs PyTorch, which is not installed; pip install 'kope[torch]'")
+        raise ReferenceError_(f"{task.name} needs PyTorch, which is not installed; {resources.install('torch')}")
     return task.origin
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kope import sandbox
+from kope import resources, sandbox
 from kope.errors import ReferenceError_
 from kope.evaluate.capacity import reference_bytes
 from kope.evaluate.dtypes import FLOATS, want_dtype
@@ -117,7 +117,7 @@ _STOPPED = {
 def _require_framework(task: Task) -> None:
     if task.framework == "torch" and importlib.util.find_spec("torch") is None:
         raise ReferenceError_(
-            f"the reference of {task.name} needs PyTorch, which is not installed; pip install 'kope[torch]'"
+            f"the reference of {task.name} needs PyTorch, which is not installed; {resources.install('torch')}"
         )
 
 

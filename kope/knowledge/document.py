@@ -14,7 +14,7 @@ from pathlib import Path
 from kope.errors import ConfigError
 from kope.knowledge.html import markdown_of_html
 from kope.knowledge.split import Section, split_markdown
-from kope.resources import folder
+from kope.resources import folder, install
 
 SIZE_LIMIT_BYTES = 32 << 20
 GUIDE = "Ascend C guide"
@@ -93,7 +93,7 @@ def _pdf(path: Path, data: bytes) -> str:
         from pypdf import PdfReader
         from pypdf.errors import PyPdfError
     except ImportError:
-        raise ConfigError("PDF files need pypdf; install it with: pip install 'kope[docs]'") from None
+        raise ConfigError(f"PDF files need pypdf: {install('docs')}") from None
     try:
         pages = [page.extract_text() for page in PdfReader(path).pages]
     except (PyPdfError, ValueError, KeyError, TypeError, RecursionError) as broken:

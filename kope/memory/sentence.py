@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kope import resources
 from kope.errors import ConfigError, ToolMissing
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def _folder_of(model: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as missing:
-        raise ToolMissing(f"the embedder {model} needs sentence-transformers: pip install 'kope[embed]'") from missing
+        need = f"the embedder {model} needs sentence-transformers"
+        raise ToolMissing(f"{need}: {resources.install('embed')}") from missing
     try:
         return Path(snapshot_download(model, local_files_only=True))
     except (OSError, ValueError):

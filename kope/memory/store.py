@@ -17,6 +17,7 @@ from kope.memory.check import Problem, problems
 from kope.memory.database import Database
 from kope.memory.distil import distil
 from kope.memory.documents import Documents
+from kope.memory.embedding import INSTALL
 from kope.memory.encode import unpack, vector_bytes
 from kope.memory.forget import Forgotten, Selection, forget, select
 from kope.memory.image import Image
@@ -381,7 +382,7 @@ class Store:
         """Give every experience a vector of this store's embedder; returns how many were made. Stopped anywhere, called
         again it goes on. progress: told (done, of how many). Raises StoreError without an embedder."""
         if self.embedder is None:
-            raise StoreError("there is no embedder; install kope[embed], or name a model with KOPE_EMBEDDER")
+            raise StoreError(f"there is no embedder; {INSTALL}, or name a model with the setting embedder")
         return reembed(self._database, self.embedder, progress)
 
     def check(self) -> tuple[Problem, ...]:

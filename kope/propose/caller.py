@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from kope import resources
 from kope.context.count import estimate_tokens
 from kope.errors import ConfigError
 from kope.model import TokensSpent
@@ -96,7 +97,7 @@ class Caller:
         try:
             import tenacity
         except ImportError:
-            raise ConfigError("the llm proposer needs tenacity; install it with: pip install 'kope[llm]'") from None
+            raise ConfigError(f"the llm proposer needs tenacity: {resources.install('llm')}") from None
         question = _Question(self, messages, max_tokens, place, temperature, is_shown)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_result(lambda call: tries(call.ending, call.status) > 1),

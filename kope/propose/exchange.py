@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from kope import resources
 from kope.errors import ConfigError
 from kope.propose.endpoint import Call, Endpoint
 from kope.propose.faults import Ending, ending_of_error, ending_of_finish, ending_of_status, read_error, retry_after_s
@@ -45,7 +46,7 @@ def send(endpoint: Endpoint, body: Mapping[str, Any], on_text: OnText | None = N
     try:
         import httpx2  # noqa: F401
     except ImportError:
-        raise ConfigError("the llm proposer needs its HTTP client; install it with: pip install 'kope[llm]'") from None
+        raise ConfigError(f"the llm proposer needs its HTTP client: {resources.install('llm')}") from None
     for name in ("httpx2", "httpcore2"):  # Their lines hold addresses and headers as they are.
         logging.getLogger(name).setLevel(logging.WARNING)
     exchange = _Exchange(endpoint, body, on_text)

@@ -13,7 +13,7 @@ from kope.model import Attempt
 from kope.objective import bound_share, typical_us
 from kope.report.document import time_label
 
-HEADINGS = ("attempt", "move", "stage reached", "cases passed", "time", "speedup", "of bound")
+HEADINGS = ("#", "move", "stage reached", "cases passed", "time", "speedup", "of bound")
 
 
 def duration(time_us: float | None) -> str:
@@ -56,10 +56,13 @@ def attempts_table(name: str, case_count: int, attempts: Sequence[Attempt]) -> T
         caption="* became the best kernel so far",
         title_justify="left",
         caption_justify="left",
+        show_edge=False,
     )
+    words = [len(word) for attempt in attempts for word in attempt.proposal.move.split()]
     for heading in HEADINGS:
-        right = heading in ("attempt", "cases passed", "time", "speedup", "of bound")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+        right = heading in ("#", "cases passed", "time", "speedup", "of bound")
+        least = min(24, max(words, default=1)) if heading == "move" else None
+        table.add_column(heading, justify="right" if right else "left", overflow="fold", min_width=least)
     for attempt in attempts:
         table.add_row(*cells(attempt, case_count), style="bold" if attempt.promoted else None)
     return table

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kope import resources
 from kope.errors import TaskError
 from kope.model import Anchor, Case, Origin, OutputDecl, Parameter, Task, Tolerance
 from kope.task.cann_case import ROW_KEYS, case_number, normal_row, parameters_of, read_case, tensors_of
@@ -262,9 +263,8 @@ def _yaml(file: Path) -> dict[str, Any]:
     try:
         import yaml
     except ImportError:
-        raise TaskError(
-            f"{file}: reading YAML needs PyYAML, which is not installed; pip install 'kope[torch]'"
-        ) from None
+        need = f"{file}: reading YAML needs PyYAML, which is not installed"
+        raise TaskError(f"{need}; {resources.install('torch')}") from None
     try:
         document = yaml.load(_text(file), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kope import sandbox
+from kope import resources, sandbox
 from kope.errors import TaskError
 from kope.model import Case, CaseInput, Origin, OutputDecl, Parameter, Task, TensorSpec, Values
 from kope.task.cann_case import attr_value
@@ -140,7 +140,7 @@ def _run(paths: Sequence[str]) -> dict[str, dict[str, Any]]:
         if not result.is_file():
             last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1][:200]
             missing = "No module named 'torch'" in done.stderr
-            why = "PyTorch is not installed; pip install 'kope[torch]'" if missing else last
+            why = f"PyTorch is not installed; {resources.install('torch')}" if missing else last
             raise TaskError(f"{paths[0]}: model files cannot be described: {why}")
         lines = [json.loads(line) for line in result.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
         return {line["path"]: line for line in lines}

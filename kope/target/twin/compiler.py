@@ -14,14 +14,14 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kope import process
+from kope import process, resources
 from kope.errors import ToolError, ToolMissing
 
 OLDEST_GCC = 12
 OLDEST_CLANG = 15
 _GET_ONE = (
     f"install g++ {OLDEST_GCC} or newer (Debian, Ubuntu: apt install g++), clang++ {OLDEST_CLANG} or newer,"
-    " or the packaged compiler: pip install 'kope[compiler]'"
+    f" or the packaged compiler: {resources.install('compiler')}"
 )
 _NAMES = (
     "g++",
@@ -119,7 +119,7 @@ def _identify(path: str, text: str) -> Compiler | None:
 def _packaged() -> Compiler:
     found = importlib.util.find_spec("ziglang")
     if found is None or not found.submodule_search_locations:
-        raise ToolMissing("the packaged compiler (ziglang) is not installed: pip install 'kope[compiler]'")
+        raise ToolMissing(f"the packaged compiler (ziglang) is not installed: {resources.install('compiler')}")
     program = Path(found.submodule_search_locations[0]).resolve() / "zig"
     if not program.exists():
         raise ToolMissing(f"{program} is missing: pip install --force-reinstall ziglang", (str(program),))
