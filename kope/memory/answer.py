@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kope.errors import NotFound
 from kope.memory.image import Node
@@ -45,10 +46,18 @@ def compose(
             for item in chosen
         ),
         neighbours=tuple(_experience(connection, view, node, origins) for node in around),
-        edges=tuple(Edge(*row) for row in connection.execute(_EDGES, (names,))),
+        edges=_edges(connection, view, names),
         moves=moves,
         degraded="; ".join(degraded),
     )
+
+
+def _edges(connection: sqlite3.Connection, view: View, names: str) -> tuple[Edge, ...]:
+    found = tuple(Edge(*row) for row in connection.execute(_EDGES, (names,)))
+    if not view.given:
+        return found
+    # A contrast says which of two went well, and a reason what gained before: a placebo tells neither.
+    return tuple(replace(edge, text="") for edge in found if edge.kind in ("led_to", "used"))
 
 
 def one(connection: sqlite3.Connection, view: View, experience_id: str, origins: Mapping[str, str]) -> Experience:
@@ -66,7 +75,9 @@ def _experience(connection: sqlite3.Connection, view: View, node: Node, origins:
         lesson = (connection.execute(_TEXTS, (shown,)).fetchone() or ("", "", ""))[2]
     before = after = ""
     evidence: tuple[str, ...] = ()
-    if node.kind == "digest":
+    if node.seq in view.given:
+        title = decision = f"{node.task_name}: {node.move}"
+    elif node.kind == "digest":
         _, rationale, before, after = connection.execute(_DIGEST, (node.id,)).fetchone() or ("", "", "", "")
         decision = f"{decision}: {rationale}" if rationale else decision
         evidence = tuple(row[0] for row in connection.execute(_EVIDENCE, (node.id,)))

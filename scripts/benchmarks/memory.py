@@ -185,15 +185,32 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(prog="scripts/bench memory", description=__doc__.splitlines()[0])
+def parser_of(name: str, description: str) -> argparse.ArgumentParser:
+    """Return a parser of what all experiments over sequences of tasks are asked for."""
+    parser = argparse.ArgumentParser(prog=f"scripts/bench {name}", description=description.splitlines()[0])
     parser.add_argument("--tasks", default="", help="comma-separated names; default: all shipped")
-    parser.add_argument("--arms", default="on,off,placebo")
-    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--attempts", type=int, default=24)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path(".bench/memory"), help="outcomes, databases, result")
+    return parser
+
+
+def set_up(asked: argparse.Namespace, **settings: Any) -> tuple[config.Settings, list[Task], OutcomeCache]:
+    """Return the settings, the tasks asked for, and a judge that keeps its outcomes in the folder."""
+    found = config.load({"jobs": asked.jobs, "db": asked.folder / "bench.db", **settings})
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    tasks, _ = read_tasks(task_folders(found))
+    wanted = set(asked.tasks.split(",")) if asked.tasks else {task.name for task in tasks}
+    judge = wiring.evaluator(found, progress=tell)
+    cache = OutcomeCache(judge, judge.fingerprint(), asked.folder / "outcomes")
+    return found, [task for task in tasks if task.name in wanted], cache
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = parser_of("memory", __doc__)
+    parser.add_argument("--arms", default="on,off,placebo")
+    parser.add_argument("--seeds", type=int, default=3)
     return parser.parse_args()
 
 
@@ -201,13 +218,7 @@ def main() -> None:
     """Run every arm and seed, print the table, write DIR/result.json."""
     asked = arguments()
     started, load = time.monotonic(), os.getloadavg()
-    settings = config.load({"jobs": asked.jobs, "db": asked.folder / "memory.db"})
-    tasks, _ = read_tasks(task_folders(settings))
-    wanted = set(asked.tasks.split(",")) if asked.tasks else {task.name for task in tasks}
-    tasks = [task for task in tasks if task.name in wanted]
-    judge = wiring.evaluator(settings, progress=tell)
-    cache = OutcomeCache(judge, judge.fingerprint(), asked.folder / "outcomes")
-    asked.folder.mkdir(parents=True, exist_ok=True)
+    settings, tasks, cache = set_up(asked)
     arms = asked.arms.split(",")
     runs = [
         run

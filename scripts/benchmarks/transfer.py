@@ -1,6 +1,6 @@
 """Does memory of one chip help on another? Attempts needed on the second with none, with the first's, and with both.
 
-    scripts/bench transfer --from DB,... [--second 910b4] [--tasks exp,gelu] [--attempts 24] [--folder DIR]
+    scripts/bench transfer --from DB,... [--second 910b4] [--ub-kib 96] [--tasks exp,gelu] [--attempts 24]
 
 DB is a memory of finished searches on the first chip (`scripts/bench memory` leaves such files); of several, each is
 one seed. On the second chip the tasks run in the seed's order: none sees the task's own attempts only; foreign sees the
@@ -17,14 +17,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from memory import PERCENT, Run, needed, order_of, ratio, run_task, tell
+from memory import PERCENT, Run, needed, order_of, parser_of, ratio, run_task, set_up, tell
 from outcomes import OutcomeCache
 
 from kope import config, wiring
-from kope.cli.setup import task_folders
 from kope.model import Task
 from kope.report.curve import best_so_far
-from kope.task import read_tasks
+from kope.target.twin import parameters
 
 ARMS = ("none", "foreign", "both")
 
@@ -70,33 +69,35 @@ def show(runs: Sequence[Run], allowed: int) -> dict[str, Any]:
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="scripts/bench transfer", description=__doc__.splitlines()[0])
+    parser = parser_of("transfer", __doc__)
     parser.add_argument("--from", dest="sources", required=True, help="databases of the first chip, one a seed")
     parser.add_argument("--second", default="910b4", help="parameter set of the second chip")
-    parser.add_argument("--tasks", default="", help="comma-separated names; default: all shipped")
-    parser.add_argument("--attempts", type=int, default=24)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--folder", type=Path, default=Path(".bench/memory"), help="outcomes, databases, result")
+    parser.add_argument("--ub-kib", type=int, default=0, help="make one up that has this much unified buffer")
     return parser.parse_args()
+
+
+def made_up(name: str, ub_kib: int) -> str:
+    """Make up a parameter set from another by its unified buffer alone, for this process; returns its name."""
+    known = parameters.load(name)
+    values = {**known.values, "ub_bytes": ub_kib * 1024.0}
+    made = replace(known, name=f"synthetic-{name}-ub{ub_kib}", chip="made up", values=values)
+    load = parameters.load
+    parameters.load = lambda asked: made if asked == made.name else load(asked)  # type: ignore[assignment]
+    return made.name
 
 
 def main() -> None:
     """Run every arm and seed, print the figures, write DIR/transfer.json."""
     asked = arguments()
-    settings = config.load({"jobs": asked.jobs, "db": asked.folder / "transfer.db", "chip": asked.second})
-    tasks, _ = read_tasks(task_folders(settings))
-    wanted = set(asked.tasks.split(",")) if asked.tasks else {task.name for task in tasks}
-    tasks = [task for task in tasks if task.name in wanted]
-    judge = wiring.evaluator(settings, progress=tell)
-    cache = OutcomeCache(judge, judge.fingerprint(), asked.folder / "outcomes")
-    asked.folder.mkdir(parents=True, exist_ok=True)
+    second = made_up(asked.second, asked.ub_kib) if asked.ub_kib else asked.second
+    settings, tasks, cache = set_up(asked, chip=second)
     runs = [
         run
         for seed, source in enumerate(asked.sources.split(","))
         for arm in ARMS
         for run in run_arm(tasks, arm, seed, Path(source), asked.attempts, settings, cache)
     ]
-    print(f"second chip: {judge.fingerprint().hardware}")
+    print(f"second chip: {cache.fingerprint.hardware}")
     figures = show(runs, asked.attempts)
     print(f"judged {cache.judged} candidates in {cache.wall_s:.0f} s, took {cache.reused} outcomes from the cache")
     (asked.folder / "transfer.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
