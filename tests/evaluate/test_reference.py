@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kope import resources
 from kope.errors import ReferenceError_
 from kope.evaluate import CaseLibrary, ReferenceRunner
 from kope.evaluate.dtypes import file_dtype
@@ -178,7 +180,8 @@ def test_a_torch_reference_without_torch_says_how_to_get_it(
     make_task: MakeTask, library: CaseLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ReferenceError_, match=r"needs PyTorch, which is not installed; pip install 'kope\[torch\]'"):
+    wanted = f"needs PyTorch, which is not installed; {resources.install('torch')}"
+    with pytest.raises(ReferenceError_, match=re.escape(wanted)):
         outputs(library, make_task(TORCH))
 
 
