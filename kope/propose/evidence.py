@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kope.model import MoveEvidence, Plan
 
@@ -22,6 +22,8 @@ SAME_START, OTHER_START = 3.0, 0.4
 """Weight of a move made from the same values of the fields it changes, and from others: doubling a tile of 1024 says
 little about doubling one of 8192."""
 OTHER_BOTTLENECK = 0.6
+UNPROVEN = 1.1
+"""Step ratio up to which a gain is believed that no later attempt started from."""
 NO_GAIN = 0.01
 """Gains below one percent are none: the loop's dead zone."""
 
@@ -72,6 +74,20 @@ class Belief:
         """The observations that weighed most, heaviest first."""
         ranked = sorted(self.seen, key=lambda pair: (-pair[0], pair[1].experience_id))
         return tuple(evidence for weight, evidence in ranked[:limit] if weight > 0.05)
+
+
+def believed(evidence: Sequence[MoveEvidence]) -> list[MoveEvidence]:
+    """Return evidence with large gains that nobody built upon cut to UNPROVEN, and no faster than their parent.
+
+    A search goes on from the best it has: what was far faster and yet was left alone is more likely wrong than right.
+    """
+    built_on = {item.parent_experience_id for item in evidence}
+    return [item if item.step_ratio <= UNPROVEN or item.experience_id in built_on else _cut(item) for item in evidence]
+
+
+def _cut(item: MoveEvidence) -> MoveEvidence:
+    before = item.speedup / item.step_ratio if item.speedup is not None else None
+    return replace(item, step_ratio=UNPROVEN, speedup=before)
 
 
 def gain(evidence: MoveEvidence) -> float:

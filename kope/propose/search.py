@@ -230,7 +230,9 @@ def foreign_evidence(state: State) -> list[MoveEvidence]:
     """What was recalled, without what this session's own attempts already say."""
     own = [(a.proposal.move, a.proposal.plan) for a in state.history]
     return [
-        item for item in state.recall.moves if item.task_name != state.task.name or (item.move, item.plan) not in own
+        item
+        for item in learned.believed(state.recall.moves)
+        if item.task_name != state.task.name or (item.move, item.plan) not in own
     ]
 
 

@@ -24,7 +24,7 @@ from kope.model import (
     Task,
     Verdict,
 )
-from kope.propose.evidence import Belief, prior_gain, similarity
+from kope.propose.evidence import Belief, believed, prior_gain, similarity
 from kope.propose.search import ORDER, SearchProposer, dtypes
 from kope.propose.transfer import changes, paths
 from tests.derive.operators import shipped, small_task
@@ -207,9 +207,9 @@ def test_times_of_other_hardware_say_only_whether_it_works() -> None:
 def test_experience_that_misled_before_counts_for_less() -> None:
     other, task = shipped("rms_norm"), shipped("softmax")
     moves = evidence_of(session(other, [10.0, 6.0, 4.0, 3.0, 2.9]), other)
-    believed = session(task, [10.0, 9.0], moves)[1].proposal
+    trusted = session(task, [10.0, 9.0], moves)[1].proposal
     retired = session(task, [10.0, 9.0], tuple(replace(item, value=0.0) for item in moves))[1].proposal
-    assert believed.move == "transfer:rms_norm"
+    assert trusted.move == "transfer:rms_norm"
     assert (retired.move, retired.used) == (session(task, [10.0, 9.0])[1].proposal.move, ())
 
 
@@ -217,10 +217,30 @@ def test_what_was_gained_is_what_was_used() -> None:
     """A move is made because of what gained by it, in spite of what did not; credit goes to the former."""
     other, task = shipped("exp"), shipped("sigmoid")
     words, plan = traits(capture_graph(other), dtypes(other)), first_kernel(other)[1].to_plan()
-    useless = MoveEvidence("no", "x", "exp", words, "larger-tile", plan, plan, True, True, 1.0, 1.0, 1.0, "", False)
-    helpful = replace(useless, experience_id="yes", step_ratio=1.5)
+    useless = MoveEvidence("no", "yes", "exp", words, "larger-tile", plan, plan, True, True, 1.0, 1.0, 1.0, "", False)
+    helpful = replace(useless, experience_id="yes", parent_experience_id="x", step_ratio=1.5)
     proposal = session(task, [10.0, 9.0], (helpful, useless))[1].proposal
     assert (proposal.move, proposal.used) == ("larger-tile", ("yes",))
+
+
+@pytest.mark.parametrize("liar", [4, 5])
+def test_a_large_gain_that_nobody_went_on_from_changes_nothing_of_what_is_taken_over(liar: int) -> None:
+    """A search goes on from the best it has: what was twice as fast and left alone is more likely wrong than right."""
+    other, task = shipped("rms_norm"), shipped("layer_norm")
+    moves = evidence_of(session(other, [10.0, 6.0, 4.0, 4.1, 4.2, 4.3]), other)
+    lie = moves[liar - 1]
+    planted = replace(lie, experience_id="lie", step_ratio=2.0, speedup=2.0 * (moves[1].speedup or 0.0), promoted=True)
+    true = [attempt.proposal for attempt in session(task, [10.0, 2.0, 2.1], moves)]
+    told = [attempt.proposal for attempt in session(task, [10.0, 2.0, 2.1], (*moves, planted))]
+    assert [(each.move, each.plan) for each in told[:2]] == [(each.move, each.plan) for each in true[:2]]
+    assert "lie" not in told[1].used
+    built_on = replace(moves[1], experience_id="more", parent_experience_id="lie", step_ratio=1.0, speedup=1.0)
+    assert believed((*moves, planted, built_on))[-2] == planted
+
+
+def test_a_small_last_gain_is_believed_without_proof() -> None:
+    evidence = evidence_of(session(shipped("exp"), [10.0, 9.5]), shipped("exp"))
+    assert believed(evidence) == list(evidence)
 
 
 def test_shuffled_outcomes_are_survived() -> None:
