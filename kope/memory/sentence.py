@@ -52,7 +52,9 @@ class SentenceTransformer:
     @cached_property
     def _model(self) -> Any:
         from sentence_transformers import SentenceTransformer as Library
+        from transformers.utils import logging
 
+        logging.disable_progress_bar()  # it would be drawn into the command's own output
         try:
             return Library(str(self._folder), device="cpu", trust_remote_code=False)
         except (OSError, ValueError, KeyError, RuntimeError) as unusable:

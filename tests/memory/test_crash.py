@@ -68,9 +68,9 @@ def test_killed_while_the_database_is_made_leaves_one_that_opens(path: Path) -> 
         path.unlink()
 
 
-def test_four_writers_and_a_reader_at_once_lose_nothing(path: Path) -> None:
+def test_eight_writers_and_a_reader_at_once_lose_nothing(path: Path) -> None:
     """They also make the database together: none of them finds one."""
-    programs = [start(path, f"writer-{number}", 40) for number in range(4)]
+    programs = [start(path, f"writer-{number}", 20) for number in range(8)]
     seen = 0
     while any(program.poll() is None for program in programs):
         if path.exists() and path.stat().st_size:
@@ -80,7 +80,7 @@ def test_four_writers_and_a_reader_at_once_lose_nothing(path: Path) -> None:
                 seen = len(recall.moves)
         time.sleep(0.05)
     answers = [program.communicate(timeout=60) for program in programs]
-    assert [(program.returncode, err) for program, (_, err) in zip(programs, answers, strict=True)] == [(0, "")] * 4
+    assert [(program.returncode, err) for program, (_, err) in zip(programs, answers, strict=True)] == [(0, "")] * 8
     acknowledged = {line for out, _ in answers for line in out.splitlines() if line != "begin"}
     assert len(acknowledged) == 160
     with Store.open(path) as store:

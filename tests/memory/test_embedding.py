@@ -70,6 +70,33 @@ def test_vectors_equal_those_of_sentence_transformers(embedder: MiniLM) -> None:
     assert np.abs(model.encode(TEXTS, normalize_embeddings=True) - embedder.embed(TEXTS)).max() < 1e-6
 
 
+@pytest.mark.torch
+def test_any_sentence_transformers_model_takes_the_place_of_the_default(
+    embedder: MiniLM, path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By its folder: the same weights give the same vectors under a name of their own, and a database changes to it."""
+    pytest.importorskip("sentence_transformers")
+    from kope.memory.embedding import embedder_named
+
+    other = embedder_named(str(weights_folder()))
+    assert other is not None
+    assert (other.dim, other.name.partition(":")[0]) == (384, "model")
+    assert np.abs(other.embed(TEXTS) - embedder.embed(TEXTS)).max() < 1e-6
+    with Store.open(path, embedder=embedder) as store:
+        session_id = begin(store)
+        for number, thought in enumerate(("copies and arithmetic overlap", "the tile is too long for the buffer")):
+            store.record(attempt_of(session_id, number, works(), thought=thought))
+        found = store.recall(RecallQuery(text="the block does not fit"))
+    with Store.open(path, embedder=other) as store:
+        assert "no vector of model:" in store.recall(RecallQuery(text="the block does not fit")).degraded
+        assert store.reembed() == 2
+        again = store.recall(RecallQuery(text="the block does not fit"))
+        assert [item.experience.id for item in again.items] == [item.experience.id for item in found.items]
+        assert again.degraded == ""
+        assert store.check() == ()
+    assert capfd.readouterr().err == ""
+
+
 def test_other_weights_under_the_name_are_refused(tmp_path: Path) -> None:
     real = weights_folder()
     assert real is not None
