@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from kope import sandbox
-from kope.derive.child import request_for
 from kope.derive.graph import Graph
+from kope.derive.tracing import request_for
 from kope.errors import DeriveError
 from kope.model import Task
 
@@ -18,7 +18,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _LIMITS = sandbox.Limits(wall_s=60.0, memory_bytes=1 << 30, file_bytes=1 << 24)
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-_captured: dict[str, Graph] = {}
+_captured: dict[str, Graph | DeriveError] = {}
 
 
 def capture_graph(task: Task) -> Graph:
@@ -28,8 +28,14 @@ def capture_graph(task: Task) -> Graph:
     """
     request = json.dumps(request_for(task), sort_keys=True)
     if request not in _captured:
-        _captured[request] = _capture(task, request)
-    return _captured[request]
+        try:
+            _captured[request] = _capture(task, request)
+        except DeriveError as error:
+            _captured[request] = error
+    found = _captured[request]
+    if isinstance(found, DeriveError):
+        raise found
+    return found
 
 
 def _capture(task: Task, request: str) -> Graph:
@@ -37,7 +43,7 @@ def _capture(task: Task, request: str) -> Graph:
         folder = Path(name)
         (folder / "request.json").write_text(request, encoding="utf-8")
         done = sandbox.run(
-            [sys.executable, "-I", "-B", str(_CHILD), "request.json", "reply.json"],
+            [sys.executable, "-I", "-B", str(_CHILD), "kope.derive.tracing", "request.json", "reply.json"],
             workdir=folder,
             limits=_LIMITS,
             readable=[*sandbox.python_paths(), _PACKAGE],

@@ -17,6 +17,7 @@ from kope.derive.graph import Graph, traits
 from kope.derive.nest.derivation import NestPlan, complete, plan_nests
 from kope.derive.nest.tensors import numel
 from kope.derive.schedule import MAX_TILE, MIN_TILE, Schedule
+from kope.errors import DeriveError
 from kope.model import Task
 
 NEST_SCHEDULE = Schedule(tile=4096)
@@ -88,11 +89,17 @@ class Derivation:
 def derive(task: Task, folder: Path | None = None) -> Derivation:
     """Capture a task's reference and plan a kernel for all its cases. folder: where captures of PyTorch are kept.
 
-    Raises DeriveError with the reason and the line when there is no kernel.
+    A NumPy reference becomes rows or flat tiles where it fits, else loop nests. Raises DeriveError with the reason and
+    the line when there is no kernel.
     """
     if task.framework == "torch":
         return Derivation(task, nests=complete(plan_nests(task, folder)))
-    return Derivation(task, graph=capture_graph(task))
+    try:
+        graph = capture_graph(task)
+        first_schedule(task, graph)
+    except DeriveError:
+        return Derivation(task, nests=complete(plan_nests(task, folder)))
+    return Derivation(task, graph=graph)
 
 
 def tile_moves(schedule: Schedule) -> dict[str, Schedule]:

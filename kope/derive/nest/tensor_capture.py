@@ -1,4 +1,4 @@
-"""Capture a PyTorch reference case by case as graphs of tensors. References are foreign Python: it runs in the sandbox.
+"""Capture a reference case by case as graphs of tensors. References are foreign Python: it runs in the sandbox.
 
 What was captured once is kept in a folder, by the content of the request, when one is given.
 """
@@ -21,8 +21,9 @@ from kope.derive.nest.tensors import TensorGraph
 from kope.errors import DeriveError
 from kope.model import Case, Task
 
-_CHILD = Path(__file__).with_name("torch_child.py")
 _PACKAGE = Path(__file__).resolve().parents[2]
+_CHILD = _PACKAGE / "derive" / "child.py"
+_MODULES = {"torch": "kope.derive.nest.torch_child", "numpy": "kope.derive.nest.numpy_child"}
 _WALL_S = 120.0
 _WALL_PER_CASE_S = 20.0
 _MEMORY_BYTES = 4 << 30
@@ -53,7 +54,7 @@ def capture_tensors(task: Task, folder: Path | None = None) -> Mapping[str, Capt
     Raises DeriveError when the reference cannot be run at all, or PyTorch is not installed.
     """
     request = json.dumps(request_for(task), sort_keys=True)
-    key = hashlib.sha256(f"{_rules()} {request}".encode()).hexdigest()
+    key = hashlib.sha256(f"{_rules()} {task.framework} {request}".encode()).hexdigest()
     if key not in _captured:
         kept = folder / f"{key}.jsonl" if folder is not None else None
         lines = _read(kept) if kept is not None and kept.is_file() else _run(task, request)
@@ -84,7 +85,13 @@ def request_for(task: Task) -> dict[str, Any]:
             {
                 "id": case.id,
                 "inputs": [
-                    None if item is None else {"shape": list(item.spec.shape), "dtype": item.spec.dtype}
+                    None
+                    if item is None
+                    else {
+                        "shape": list(item.spec.shape),
+                        "dtype": item.spec.dtype,
+                        "range": [item.values.low, item.values.high],
+                    }
                     for item in case.inputs
                 ],
                 "attrs": _attrs(task, case),
@@ -121,7 +128,7 @@ def _plain(value: Any) -> Any:
 
 
 def _run(task: Task, request: str) -> list[str]:
-    if importlib.util.find_spec("torch") is None:
+    if task.framework == "torch" and importlib.util.find_spec("torch") is None:
         raise DeriveError(f"{task.name} has a PyTorch reference; deriving needs it: pip install 'kope[torch]'")
     with tempfile.TemporaryDirectory(prefix="kope-capture-") as name:
         folder = Path(name)
@@ -133,7 +140,7 @@ def _run(task: Task, request: str) -> list[str]:
             file_bytes=1 << 28,
         )
         done = sandbox.run(
-            [sys.executable, "-I", "-B", str(_CHILD), "request.json", "reply.jsonl"],
+            [sys.executable, "-I", "-B", str(_CHILD), _MODULES[task.framework], "request.json", "reply.jsonl"],
             workdir=folder,
             limits=limits,
             readable=[*sandbox.python_paths(), _PACKAGE],

@@ -1,84 +1,26 @@
-"""The process in which a PyTorch reference is captured: reads a task's cases, writes a graph per case or a reason.
-
-Started by tensor_capture.py in the sandbox; runs as a plain script under `python -I`.
-"""
+"""Captures a PyTorch reference in the sandboxed child: a case's call as a graph of tensors, or a reason."""
 
 from __future__ import annotations
 
-import importlib.util
-import io
-import json
 import re
-import sys
-import types
 import warnings
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-REFERENCE_FILE = "reference.py"
+from kope.derive.nest.cases import arguments_of, capture_cases
+from kope.derive.tape import REFERENCE_FILE
+
 _LARGEST_CONSTANT = 64
 
 
-def _load_kope() -> None:
-    """Make the package importable from its own folder: the one above it cannot be listed in the sandbox."""
-    folder = Path(__file__).resolve().parents[2]
-    spec = importlib.util.spec_from_file_location(
-        "kope", folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["kope"] = module
-    spec.loader.exec_module(module)
-
-
 def main(request: Path, reply: Path) -> None:
-    """Capture every case; one line per case: {"case", "graph", "dtypes"} or {"case", "error"}."""
-    asked = json.loads(request.read_text(encoding="utf-8"))
-    with open(reply, "a", encoding="utf-8", buffering=1) as out, redirect_stdout(io.StringIO()):
-        try:
-            function = load_function(asked["reference"], asked["symbol"])
-            native = load_function(asked["reference"], asked["native"])
-        except Exception as error:  # noqa: BLE001 - whatever foreign code raises is its failure
-            out.write(json.dumps({"case": "", "error": f"the reference cannot be loaded: {one_line(error)}"}) + "\n")
-            return
-        for case in asked["cases"]:
-            answer = captured(function, case)
-            if "graph" in answer:
-                answer["native"] = native_dtypes(native, case)
-            out.write(json.dumps({"case": case["id"], **answer}) + "\n")
+    """Capture every case of a request."""
+    capture_cases(request, reply, captured)
 
 
-def load_function(source: str, symbol: str) -> Any:
-    """Execute the reference as a module of its own."""
-    module = types.ModuleType("kope_reference")
-    module.__file__ = REFERENCE_FILE
-    sys.modules["kope_reference"] = module
-    exec(compile(source, REFERENCE_FILE, "exec"), module.__dict__)
-    return module.__dict__[symbol]
-
-
-def captured(function: Any, case: dict[str, Any]) -> dict[str, Any]:
-    """The graph of one case, or why there is none."""
-    from kope.errors import DeriveError
-
-    try:
-        return translated(exported(function, case), case)
-    except DeriveError as error:
-        return {"error": str(error)}
-    except Exception as error:  # noqa: BLE001 - as above
-        return {"error": one_line(error)}
-
-
-def one_line(error: BaseException) -> str:
-    """What an exception says, short, with the line of the reference."""
-    frames, line = error.__traceback__, 0
-    while frames is not None:
-        if frames.tb_frame.f_code.co_filename == REFERENCE_FILE:
-            line = frames.tb_lineno
-        frames = frames.tb_next
-    text = " ".join(str(error).split())[:240] or "no message"
-    return f"{f'reference line {line}: ' if line else ''}{type(error).__name__}: {text}"
+def captured(function: Any, native: Any, case: dict[str, Any]) -> dict[str, Any]:
+    """The graph of one case, and the dtypes of what it returns."""
+    return {**translated(exported(function, case), case), "native": native_dtypes(native, case)}
 
 
 def exported(function: Any, case: dict[str, Any]) -> Any:
@@ -120,20 +62,6 @@ def native_dtypes(function: Any, case: dict[str, Any]) -> list[str]:
 def wide_dtype(torch: Any, dtype: str) -> Any:
     """References are called with floats as float64."""
     return torch.float64 if "float" in dtype else getattr(torch, dtype)
-
-
-def arguments_of(case: dict[str, Any], tensors: tuple[Any, ...]) -> dict[str, Any]:
-    """The call's arguments by name: tensors, lists of them, attributes."""
-    rest = iter(tensors)
-    by_place = [next(rest) if item else None for item in case["inputs"]]
-    given = dict(case["attrs"])
-    for parameter in case["parameters"]:
-        held = [by_place[place] for place in parameter["places"]]
-        if parameter["kind"] == "list":
-            given[parameter["name"]] = [tensor for tensor in held if tensor is not None]
-        else:
-            given[parameter["name"]] = held[0]
-    return given
 
 
 def translated(program: Any, case: dict[str, Any]) -> dict[str, Any]:
@@ -267,8 +195,3 @@ def dtype_name(dtype: Any) -> str:
 def kind_of(dtype: Any) -> str:
     """float, int or bool."""
     return "float" if dtype.is_floating_point else "bool" if dtype_name(dtype) == "bool" else "int"
-
-
-if __name__ == "__main__":
-    _load_kope()
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
