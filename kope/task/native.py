@@ -94,7 +94,10 @@ def _read_toml(file: Path) -> dict[str, object]:
 def _reference(
     fields: Fields, folder: Path, symbols: Sequence[str], inputs: tuple[InputDecl, ...], attrs: Mapping[str, AttrValue]
 ) -> str:
-    file = (folder / fields.text("reference", "reference.py")).resolve()
+    name = fields.text("reference", "reference.py")
+    if not name.isprintable():
+        fields.fail("reference", f"{name!r} is no name of a file; write one")
+    file = (folder / name).resolve()
     if folder not in file.parents:
         fields.fail("reference", f"{file} is outside the task's folder; copy it in")
     try:

@@ -122,6 +122,7 @@ MISTAKES = [
     (('text = "y = alpha * x + b"', ""), "text: missing; add text = ..."),
     (('text = "y', 'framework = "jax"\ntext = "y'), "framework: unknown framework 'jax'"),
     (('text = "y', 'symbol = "referense"\ntext = "y'), 'no function referense(); did you mean "reference"?'),
+    (('text = "y', 'reference = "\\u0000"\ntext = "y'), "'\\x00' is no name of a file; write one"),
     (('text = "y', 'reference = "../r.py"\ntext = "y'), "is outside the task's folder; copy it in"),
     (('text = "y', 'text = "y'[:-2]), "not valid TOML"),
 ]
