@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -114,8 +114,23 @@ def target(settings: Settings, *, progress: Callable[[str], None] | None = None)
     """Return the target of the settings; whether its toolchain is there shows when it is asked for a fingerprint."""
     if settings.target == "ascend":
         return AscendTarget.of(settings)
-    cache = settings.cache / "twin"
-    return TwinTarget(cache, chip=settings.chip, compiler=settings.compiler, jobs=settings.jobs, progress=progress)
+    return TwinTarget(
+        settings.cache / "twin",
+        chip=settings.chip,
+        platform=_platform(settings),
+        compiler=settings.compiler,
+        jobs=settings.jobs,
+        progress=progress,
+    )
+
+
+def _platform(settings: Settings) -> Mapping[str, float]:
+    """Return what an installed toolkit says of the chip the twin models, {} where none does."""
+    from kope.target.ascend import chip, toolkit, vendor
+
+    soc = parameters.load(settings.chip).chip
+    text = toolkit.platform_file(soc, settings.ascend_home, settings.inherited((vendor.HOME, "HOME")))
+    return chip.platform_numbers(text)
 
 
 def evaluator(settings: Settings, *, seed: int = 0, progress: Callable[[str], None] | None = None) -> TaskEvaluator:
@@ -236,7 +251,7 @@ def briefing(settings: Settings, more: str = "") -> Briefing:
     if settings.target == "ascend":
         said, facts = AscendTarget.of(settings).briefing()
     else:
-        chip = parameters.load(settings.chip)
+        chip = parameters.load(settings.chip).on_platform(_platform(settings))
         said = f"{chip.chip}; times are modelled by the twin (parameter set {chip.label}), not measured"
         names = ("vector_core_count", "ub_kernel_bytes", "gm_bandwidth_gbps", "launch_us")
         facts = {name: chip.values[name] for name in names}

@@ -27,7 +27,7 @@ def test_case_that_ended_has_time_bound_and_counters(target: TwinTarget, tmp_pat
     ran = target.run(built, [make_case(tmp_path, "c")], "verify", tmp_path, time_limit_s=20)
     (one,) = ran.cases
     assert (one.case_id, one.ok, one.diagnostics, one.duration_us) == ("c", True, (), (100.0,))
-    assert one.bound_us == target.parameters.bound_us(80)
+    assert one.bound_us == target.parameters.bound_us(40, 40)
     assert one.counters["Task Duration(us)"] == 100.0 and one.counters["aiv_mte2_time(us)"] == 60.5
     assert len(one.control_flow) == 16
     assert [step["returncode"] for step in ran.steps] == [0]

@@ -111,6 +111,18 @@ def find(chosen: Path | None, inherited: Mapping[str, str], places: Sequence[str
     raise ToolMissing(f"CANN was not found (looked at {', '.join(looked)}); {_GET_ONE}")
 
 
+def platform_file(soc: str, chosen: Path | None, inherited: Mapping[str, str]) -> str:
+    """Return what the installed toolkit's platform file says of a SoC, "" where there is no toolkit or no such file.
+
+    Runs nothing, so that it can be asked for whenever a chip is needed.
+    """
+    for home, _ in _candidates(chosen, inherited, vendor.INSTALL_PLACES):
+        path = home / vendor.PLATFORM_FILE.format(arch=platform.machine(), soc=soc)
+        if path.is_file():
+            return path.read_text("utf-8", "replace")
+    return ""
+
+
 def _candidates(chosen: Path | None, inherited: Mapping[str, str], places: Sequence[str]) -> Iterator[tuple[Path, str]]:
     if chosen is not None:
         yield chosen, "ascend_home"

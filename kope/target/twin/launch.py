@@ -38,7 +38,15 @@ def tensor_bytes(tensor: TensorFile) -> int:
 
 def case_bytes(case: LaunchCase) -> int:
     """Bytes that must cross the memory bus at least once: inputs read, outputs written."""
-    return sum(tensor_bytes(tensor) for tensor in (*case.inputs, *case.outputs) if tensor is not None)
+    return sum(case_traffic(case))
+
+
+def case_traffic(case: LaunchCase) -> tuple[int, int]:
+    """Bytes that must be read and bytes that must be written at least once."""
+    read, written = (
+        sum(tensor_bytes(tensor) for tensor in tensors if tensor is not None) for tensors in (case.inputs, case.outputs)
+    )
+    return read, written
 
 
 def describe(

@@ -5,7 +5,7 @@ It puts builder, runner, parameters and profile together. Judging values against
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -40,7 +40,8 @@ class TwinTarget:
     """Compiles Ascend C with an ordinary C++ compiler and runs it on a model of a chip.
 
     cache: folder of build products, shared by all projects of a user. chip: name of a parameter set ("910b2").
-    compiler: "auto", "zig", a program or a path. jobs: processes at once. progress: hears slow one-time steps.
+    platform: numbers of a toolkit's platform file of that chip, {} without one. compiler: "auto", "zig", a program or
+    a path. jobs: processes at once. progress: hears slow one-time steps.
     """
 
     name = "twin"
@@ -51,12 +52,13 @@ class TwinTarget:
         cache: Path,
         *,
         chip: str = "910b2",
+        platform: Mapping[str, float] = {},
         compiler: str = "auto",
         jobs: int = 2,
         memory_bytes: int = 2 << 30,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        self.parameters = parameters.load(chip)
+        self.parameters = parameters.load(chip).on_platform(platform)
         self.build_cache = BuildCache(cache)
         self._compiler = compiler
         self.limits = RunLimits(memory_bytes=memory_bytes, jobs=jobs)
@@ -78,7 +80,7 @@ class TwinTarget:
 
     def bound_us(self, case: LaunchCase) -> float:
         """Return launch cost plus the time inputs and outputs take at the chip's peak memory bandwidth."""
-        return self.parameters.bound_us(launch.case_bytes(case))
+        return self.parameters.bound_us(*launch.case_traffic(case))
 
     def build(self, candidate: Candidate, workdir: Path) -> Built:
         """Compile a candidate; what is wrong with it is data. Raises ToolError when the runtime cannot be built."""

@@ -4,6 +4,7 @@
 
 #include "access.h"
 #include "atomics.h"
+#include "cache.h"
 #include "gm_access.h"
 #include "machine.h"
 
@@ -109,13 +110,17 @@ bool inside(const Transfer& transfer, const GmPlace& place, uint64_t span, bool 
     return false;
 }
 
-void account(Block& block, const Plan& plan, int pipe, uint64_t address)
+void account(Block& block, const Plan& plan, int pipe, const GmPlace& place)
 {
     const uint64_t granule = static_cast<uint64_t>(parameters.gm_granule_bytes);
     const uint64_t traffic = plan.blocks * ((plan.bytes + granule - 1) / granule * granule);
     const double rate = (pipe == kMte2 ? parameters.gm_to_ub_gbps : parameters.ub_to_gm_gbps) * 1e3 / parameters.clock_mhz;
     const uint32_t head = static_cast<uint32_t>(parameters.move_head_cycles + parameters.burst_cycles * static_cast<double>(plan.blocks - 1));
-    block.trace.move(pipe, head, traffic, static_cast<uint64_t>(static_cast<double>(traffic) / rate), address % 512 != 0);
+    uint16_t path = static_cast<uint64_t>(place.offset) % 512 != 0 ? kUnaligned : 0;
+    if (cache_holds(block, place, {plan.blocks, plan.bytes, plan.gm_step})) {
+        path |= kFromCache;
+    }
+    block.trace.move(pipe, head, traffic, static_cast<uint64_t>(static_cast<double>(traffic) / rate), path);
     (pipe == kMte2 ? block.gm_read_bytes : block.gm_written_bytes) += plan.blocks * plan.bytes;
 }
 
@@ -199,7 +204,7 @@ void copy_in(const UbView& dst, const void* src, const Transfer& transfer)
         return;
     }
     const GmPlace place = locate(reinterpret_cast<uint64_t>(src));
-    account(block, plan, kMte2, static_cast<uint64_t>(place.offset));
+    account(block, plan, kMte2, place);
     begin(block, instruction);
     const bool source_ok = inside(transfer, place, plan.gm_span(), true);
     const bool target_ok = usable(block, instruction, "dst", dst, plan.ub_span(), kCell);
@@ -237,7 +242,7 @@ void copy_out(void* dst, const UbView& src, const Transfer& transfer)
         return;
     }
     const GmPlace place = locate(reinterpret_cast<uint64_t>(dst));
-    account(block, plan, kMte3, static_cast<uint64_t>(place.offset));
+    account(block, plan, kMte3, place);
     begin(block, instruction);
     const bool target_ok = inside(transfer, place, plan.gm_span(), false);
     const bool source_ok = usable(block, instruction, "src", src, plan.ub_span(), kCell);

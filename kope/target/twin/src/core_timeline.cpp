@@ -58,6 +58,25 @@ void SharedMemory::grow(size_t index)
     }
 }
 
+double SharedPath::take(const Event& event, double start, double rate)
+{
+    if (!cached_) {
+        return memory_.take(start, event.bytes, rate);
+    }
+    const double through = cache_.take(start, event.bytes, rate);
+    return reaches_memory(event) ? std::max(through, memory_.take(start, event.bytes, rate)) : through;
+}
+
+bool SharedPath::reaches_memory(const Event& event)
+{
+    if (event.pipe == kMte2) {
+        return (event.slot & kFromCache) == 0;
+    }
+    const bool stays = write_back_ >= event.bytes;
+    write_back_ -= stays ? event.bytes : 0.0;
+    return !stays;
+}
+
 void CoreTimeline::begin(double now)
 {
     *this = CoreTimeline();
@@ -116,12 +135,12 @@ void CoreTimeline::work(const Event& event)
     visible[event.pipe] = free[event.pipe] + parameters.vector_latency_cycles;
 }
 
-void CoreTimeline::move(const Event& event, SharedMemory& memory, const Rates& rates)
+void CoreTimeline::move(const Event& event, SharedPath& memory, const Rates& rates)
 {
     const bool in = event.pipe == kMte2;
     const double begin = issue(event.pipe);
-    const double port = (in ? rates.read : rates.write) / (event.slot != 0 ? parameters.gm_unaligned_port_factor : 1.0);
-    const double through = memory.take(begin + event.cycles, event.bytes, port);
+    const double port = (in ? rates.read : rates.write) / ((event.slot & kUnaligned) != 0 ? parameters.gm_unaligned_port_factor : 1.0);
+    const double through = memory.take(event, begin + event.cycles, port);
     busy[event.pipe] += through - begin;
     free[event.pipe] = through;
     visible[event.pipe] = through + (in ? rates.read_latency : rates.write_latency);
@@ -155,7 +174,7 @@ void CoreTimeline::join(uint32_t pipes)
     }
 }
 
-CoreTimeline::Stop CoreTimeline::advance(const std::vector<Event>& events, size_t& next, SharedMemory& memory, const Rates& rates)
+CoreTimeline::Stop CoreTimeline::advance(const std::vector<Event>& events, size_t& next, SharedPath& memory, const Rates& rates)
 {
     while (next < events.size()) {
         const Event& event = events[next++];

@@ -2,6 +2,7 @@
 #ifndef KOPE_TWIN_SRC_CORE_TIMELINE_H
 #define KOPE_TWIN_SRC_CORE_TIMELINE_H
 
+#include <algorithm>
 #include <vector>
 
 #include "parameters.h"
@@ -13,6 +14,7 @@ namespace runtime {
 // Parameters in cycles and bytes per cycle.
 struct Rates {
     double memory = parameters.gm_bandwidth_gbps * 1e3 / parameters.clock_mhz;
+    double cache = parameters.l2_gbps * 1e3 / parameters.clock_mhz; // 0: there is none
     double read = parameters.gm_to_ub_gbps * 1e3 / parameters.clock_mhz; // one core
     double write = parameters.ub_to_gm_gbps * 1e3 / parameters.clock_mhz;
     double read_latency = parameters.gm_read_latency_ns * parameters.clock_mhz * 1e-3;
@@ -41,6 +43,28 @@ private:
     std::vector<uint32_t> skip_;
 };
 
+// What transfers of all cores go through: the cache, and device memory behind it.
+class SharedPath {
+public:
+    // write_back: bytes that may still be written without device memory seeing them; counted down.
+    SharedPath(const Rates& rates, double share, double slice_cycles, double from, double& write_back)
+        : memory_(rates.memory * share, slice_cycles, from), cache_(std::max(rates.cache, 1.0) * share, slice_cycles, from),
+          cached_(rates.cache > 0.0), write_back_(write_back)
+    {
+    }
+
+    // Returns when a transfer that starts at `start` and can move `rate` bytes per cycle is through.
+    double take(const Event& event, double start, double rate);
+
+private:
+    bool reaches_memory(const Event& event);
+
+    SharedMemory memory_;
+    SharedMemory cache_;
+    bool cached_;
+    double& write_back_;
+};
+
 struct CoreTimeline {
     enum Stop { AfterMove, AtSync, AtEnd };
 
@@ -58,7 +82,7 @@ struct CoreTimeline {
     // Takes up what another timeline that began at 0 came to.
     void go_on_from(const CoreTimeline& other, double now);
     // Runs from event `next` up to and including the next transfer, or to a SyncAll, or to the end.
-    Stop advance(const std::vector<Event>& events, size_t& next, SharedMemory& memory, const Rates& rates);
+    Stop advance(const std::vector<Event>& events, size_t& next, SharedPath& memory, const Rates& rates);
     void wait_until(double time)
     {
         if (time > scalar) {
@@ -72,7 +96,7 @@ struct CoreTimeline {
 private:
     double issue(int pipe);
     void work(const Event& event);
-    void move(const Event& event, SharedMemory& memory, const Rates& rates);
+    void move(const Event& event, SharedPath& memory, const Rates& rates);
     void set(const Event& event);
     void wait(const Event& event);
     void join(uint32_t pipes);

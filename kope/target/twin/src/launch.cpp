@@ -7,6 +7,7 @@
 #include <numeric>
 #include <sys/mman.h>
 
+#include "cache.h"
 #include "gm_access.h"
 
 namespace kope_twin {
@@ -132,6 +133,7 @@ void harvest(Record& record, Block& block)
 {
     leftovers(block);
     record.done = true;
+    cache_closes(block);
     record.trace = std::move(block.trace);
     record.hash = block.hash;
     record.gm_read_bytes = block.gm_read_bytes;
@@ -243,7 +245,7 @@ void add_times(const char* kernel, const std::vector<Record>& blocks, Site site)
         times.ub_peak_bytes = std::max<uint64_t>(times.ub_peak_bytes, block.ub_peak);
         machine.result.control_flow += mixed(block.hash + 0x9e3779b97f4a7c15ULL * (k + 1));
     }
-    times.duration_us = parameters.launch_us + replay(traces, times.gm_read_bytes + times.gm_written_bytes, block_times, times.core_count);
+    times.duration_us = parameters.launch_us + replay(traces, times.gm_read_bytes + times.gm_written_bytes, machine.write_back_bytes, block_times, times.core_count);
     if (machine.options.per_block) {
         times.blocks = std::move(block_times);
     }
@@ -324,6 +326,7 @@ void launch(const char* kernel, uint32_t blocks, void (*body)(void*), void* argu
     machine.kernel = kernel;
     machine.block_count = blocks;
     machine.sync_used = false;
+    cache_opens();
     launch_body = body;
     launch_arguments = arguments;
     Running running(blocks);

@@ -187,6 +187,8 @@ void begin_case(const Options& options)
     machine.buffers.clear();
     machine.result = CaseResult();
     machine.host_hash = 0;
+    machine.write_back_bytes = parameters.l2_write_back_bytes;
+    machine.core_lines.clear();
     machine.last_site = {"", 0};
     machine.last_name = "";
 }

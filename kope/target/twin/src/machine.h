@@ -29,6 +29,7 @@ struct DeviceBuffer {
     uint64_t bytes = 0;
     control::Access access = control::Access::Input;
     std::vector<uint64_t> written; // one bit per byte, in verify mode, inputs excepted
+    std::vector<uint32_t> touched; // when each cache line was last moved, in lines; where a cache is modelled
     GmOrder order;                 // who touched what since all blocks last met
 };
 
@@ -98,6 +99,7 @@ struct Block {
     uint64_t hash = 0;
     uint64_t gm_read_bytes = 0;
     uint64_t gm_written_bytes = 0;
+    uint32_t lines = 0; // cache lines its core has moved so far
 
     // execution
     ucontext_t context;
@@ -146,6 +148,8 @@ struct Machine {
     std::vector<std::unique_ptr<DeviceBuffer>> buffers;
     control::CaseResult result;
     uint64_t host_hash = 0;
+    double write_back_bytes = 0.0;     // what the cache may still keep to itself
+    std::vector<uint32_t> core_lines; // cache lines each core has moved since the case began
 
     // launch
     const char* kernel = "";

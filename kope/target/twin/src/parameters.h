@@ -15,6 +15,9 @@ namespace runtime {
     X(gm_bandwidth_gbps, 1750.0, "device memory, all cores together, reads and writes together")                                          \
     X(gm_to_ub_gbps, 214.11, "one core reading")                                                                                           \
     X(ub_to_gm_gbps, 181.75, "one core writing")                                                                                           \
+    X(l2_gbps, 0.0, "L2 cache, all cores together, reads and writes together; 0: no cache is modelled")                                     \
+    X(l2_bytes, 201326592.0, "L2 cache: what was touched less than this ago is read from there")                                           \
+    X(l2_write_back_bytes, 0.0, "written bytes of a case that the cache still holds at its end, and the device memory never sees")         \
     X(gm_read_latency_ns, 450.0, "from the issue of a read to its data being visible, beyond the transfer (guess)")                        \
     X(gm_write_latency_ns, 250.0, "from the end of a write to its completion being visible (guess)")                                       \
     X(move_head_cycles, 24.0, "occupation of MTE2 or MTE3 by a transfer instruction, beyond the transfer (guess)")                         \

@@ -21,7 +21,7 @@ struct Machinery {
     const std::vector<const Trace*>& traces;
     std::vector<control::BlockTimes>& times;
     Rates rates;
-    SharedMemory memory;
+    SharedPath memory;
     std::vector<Core> cores;
     size_t next_block = 0;
 
@@ -71,7 +71,8 @@ void Machinery::finish(Core& core)
 
 } // namespace
 
-double replay(const std::vector<const Trace*>& traces, uint64_t gm_bytes, std::vector<control::BlockTimes>& times, uint32_t& core_count)
+double replay(const std::vector<const Trace*>& traces, uint64_t gm_bytes, double& write_back, std::vector<control::BlockTimes>& times,
+    uint32_t& core_count)
 {
     const Rates rates;
     uint64_t least = 0;
@@ -79,7 +80,7 @@ double replay(const std::vector<const Trace*>& traces, uint64_t gm_bytes, std::v
         least = std::max(least, trace->least_cycles());
     }
     const double expected = std::max(static_cast<double>(gm_bytes) / rates.memory, static_cast<double>(least));
-    Machinery all = {traces, times, rates, SharedMemory(rates.memory, std::max(64.0, expected / 20000.0)), {}};
+    Machinery all = {traces, times, rates, SharedPath(rates, 1.0, std::max(64.0, expected / 20000.0), 0.0, write_back), {}};
     core_count = static_cast<uint32_t>(std::min<size_t>(static_cast<size_t>(std::max(1.0, parameters.vector_core_count)), traces.size()));
     all.cores.resize(core_count);
 

@@ -31,7 +31,8 @@ void Trace::condense()
         condensed_->begin(0.0);
     }
     const Rates rates;
-    SharedMemory memory(rates.memory * trace_limits.share, 256.0, condensed_->scalar);
+    double write_back = 0.0;
+    SharedPath memory(rates, trace_limits.share, 256.0, condensed_->scalar, write_back);
     size_t next = 0;
     while (next < events_.size()) {
         if (condensed_->advance(events_, next, memory, rates) == CoreTimeline::AtSync) {
@@ -51,10 +52,10 @@ void Trace::work(int pipe, uint32_t cycles, int type)
     dirty_ |= 1U << pipe;
 }
 
-void Trace::move(int pipe, uint32_t cycles, uint64_t bytes, uint64_t port_cycles, bool unaligned)
+void Trace::move(int pipe, uint32_t cycles, uint64_t bytes, uint64_t port_cycles, uint16_t path)
 {
     scalar(static_cast<uint64_t>(parameters.issue_cycles));
-    add({Event::Move, static_cast<uint8_t>(pipe), static_cast<uint16_t>(unaligned ? 1 : 0), 0, cycles, static_cast<uint32_t>(bytes)});
+    add({Event::Move, static_cast<uint8_t>(pipe), path, 0, cycles, static_cast<uint32_t>(bytes)});
     busy_[pipe] += cycles + port_cycles;
     instructions_[pipe] += 1;
     dirty_ |= 1U << pipe;

@@ -22,11 +22,14 @@ constexpr int kVector = control::PipeVector;
 constexpr int kMte2 = control::PipeMte2;
 constexpr int kMte3 = control::PipeMte3;
 
+constexpr uint16_t kUnaligned = 1; // Move: does not start at 512 bytes
+constexpr uint16_t kFromCache = 2; // Move: what it reads is in the L2 cache
+
 struct Event {
     enum Kind : uint8_t { Work, Move, Set, Wait, Barrier, BarrierAll, Join, SyncAll };
     Kind kind;
     uint8_t pipe;
-    uint16_t slot;   // Set, Wait: which flag; Join: set of pipes as bits; Move: 1 when not aligned to 512 bytes
+    uint16_t slot;   // Set, Wait: which flag; Join: set of pipes as bits; Move: kUnaligned, kFromCache
     uint32_t scalar; // cycles of the scalar unit up to and including the issue
     uint32_t cycles; // occupation of the pipe; Move: without the transfer itself
     uint32_t bytes;  // Move
@@ -50,7 +53,7 @@ public:
         busy_[kScalar] += cycles;
     }
     void work(int pipe, uint32_t cycles, int type = control::VectorMisc);
-    void move(int pipe, uint32_t cycles, uint64_t bytes, uint64_t port_cycles, bool unaligned);
+    void move(int pipe, uint32_t cycles, uint64_t bytes, uint64_t port_cycles, uint16_t path);
     void flag(Event::Kind kind, int pipe, uint16_t slot);
     void barrier(int pipe);
     void barrier_all();
@@ -83,8 +86,10 @@ private:
 };
 
 // Turns the traces of a launch, in block order, into times. Fills `times` (start, end, busy, wait) and returns the duration
-// without the launch cost, in microseconds. gm_bytes: what all blocks move together. core_count: cores that took part.
-double replay(const std::vector<const Trace*>& traces, uint64_t gm_bytes, std::vector<control::BlockTimes>& times, uint32_t& core_count);
+// without the launch cost, in microseconds. gm_bytes: what all blocks move together. write_back: bytes the cache may keep to
+// itself, counted down. core_count: cores that took part.
+double replay(const std::vector<const Trace*>& traces, uint64_t gm_bytes, double& write_back, std::vector<control::BlockTimes>& times,
+    uint32_t& core_count);
 
 } // namespace runtime
 } // namespace kope_twin
