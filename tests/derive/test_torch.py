@@ -83,13 +83,15 @@ RIGHT: dict[str, tuple[str, Shapes, Mapping[str, Any]]] = {
 
 def in_process(body: str, shapes: Shapes, attrs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The reference as a function, and what the child says of one case of it."""
-    from kope.derive.nest.torch_child import captured, load_function
+    from kope.derive.nest.cases import answer, load_function
+    from kope.derive.nest.torch_child import captured
 
     task = torch_task(body, [shapes], attrs=attrs)
     function = load_function(task.reference, "reference")
     inputs = [{"shape": list(shape), "dtype": dtype} for shape, dtype in shapes.values()]
     places = [{"name": name, "kind": "tensor", "places": [at]} for at, name in enumerate(shapes)]
-    return function, captured(function, {"inputs": inputs, "attrs": dict(attrs), "parameters": places})
+    case = {"inputs": inputs, "attrs": dict(attrs), "parameters": places}
+    return function, answer(captured, function, function, case)
 
 
 def test_captured_references_give_right_kernels(twin_cache: Path, tmp_path: Path) -> None:

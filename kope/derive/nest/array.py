@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy import asarray as real_asarray
-from numpy import ones as real_ones
 
 from kope.derive.nest.aten import rule_for
 from kope.derive.nest.call import Call, Result, T
@@ -46,12 +44,16 @@ _NARROW = {"float16", "bfloat16", "int8", "uint8", "int16", "uint16"}
 
 
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
-    """One value: its node and dtype. view: writing into it would reach further than the graph can follow."""
+    """One value: its node and dtype. view: writing into it would reach further than the graph can follow, unless it is
+    the `piece` of another recorder at a key."""
 
     __array_priority__ = 2.0
 
-    def __init__(self, builder: TensorBuilder, node: int, dtype: Any, *, view: bool = False) -> None:
-        self.builder, self.node, self.view = builder, node, view
+    def __init__(
+        self, builder: TensorBuilder, node: int, dtype: Any, *, view: bool = False,
+        piece: tuple[Array, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.builder, self.node, self.view, self.piece = builder, node, view, piece
         self.dtype: np.dtype[Any] = np.dtype(dtype)
 
     # --- what NumPy code reads off an array ---
@@ -181,7 +183,7 @@ def array_of(builder: TensorBuilder, value: Any) -> Array:
     """A recorder of any operand: itself, a number, or an array of constants."""
     if isinstance(value, Array):
         return value
-    array = real_asarray(value)
+    array = np.asarray(value)
     if array.dtype.kind not in "biuf":
         raise refuse(f"an operand of type {type(value).__name__}", "only numbers and arrays can be operands")
     return Array(builder, constant(at_line(builder), array), array.dtype)
@@ -231,14 +233,14 @@ def _any_narrow(operands: Sequence[Any]) -> bool:
 
 def promoted(function: Any, inputs: Sequence[Any]) -> np.dtype[Any]:
     """The dtype NumPy gives the result of an elementwise function."""
-    tiny = [real_ones((), item.dtype) if isinstance(item, Array) else _tiny(item) for item in inputs]
+    tiny = [np.ones((), item.dtype) if isinstance(item, Array) else _tiny(item) for item in inputs]
     with np.errstate(all="ignore"):
-        return real_asarray(function(*tiny)).dtype
+        return np.asarray(function(*tiny)).dtype
 
 
 def _tiny(item: Any) -> Any:
     """One element of a constant; a plain number stays as weak as it is."""
-    return real_ones((), real_asarray(item).dtype) if isinstance(item, (np.ndarray, list, tuple)) else item
+    return np.ones((), np.asarray(item).dtype) if isinstance(item, (np.ndarray, list, tuple)) else item
 
 
 def cast(array: Array, dtype: Any) -> Array:
@@ -253,7 +255,10 @@ def store(target: Any, value: Any) -> Any:
     """Write a whole array in place: the target stands for the new value from now on."""
     if not isinstance(target, Array):
         raise refuse("an in-place operation writes a traced value into a plain array", "start from an input")
-    if target.view:
+    if target.piece is not None:
+        whole, key = target.piece
+        whole[key] = value
+    elif target.view:
         raise refuse("a write into an input, or through a view of another array", "write into a copy of it")
     value = cast(array_of(target.builder, value), target.dtype)
     target.node = (

@@ -32,10 +32,11 @@ def capture_cases(request: Path, reply: Path, capture: CaptureCase) -> None:
             out.write(json.dumps({"case": "", "error": f"the reference cannot be loaded: {one_line(error)}"}) + "\n")
             return
         for case in asked["cases"]:
-            out.write(json.dumps({"case": case["id"], **_answer(capture, function, native, case)}) + "\n")
+            out.write(json.dumps({"case": case["id"], **answer(capture, function, native, case)}) + "\n")
 
 
-def _answer(capture: CaptureCase, function: Any, native: Any, case: dict[str, Any]) -> dict[str, Any]:
+def answer(capture: CaptureCase, function: Any, native: Any, case: dict[str, Any]) -> dict[str, Any]:
+    """What a capture gives for one case, or {"error"}."""
     try:
         return capture(function, native, case)
     except DeriveError as error:

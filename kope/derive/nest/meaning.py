@@ -56,12 +56,24 @@ def _value(node: TensorNode, args: list[Any], inputs: Mapping[int, Any]) -> Any:
 def _pointwise(node: TensorNode, args: list[Any]) -> Any:
     if node.op == "cast":
         if node.kind == "float":
-            return np.asarray(args[0]).astype(np.float64)
+            return _narrowed(np.asarray(args[0]), node.params[0] if node.params else "").astype(np.float64)
         whole = np.trunc(args[0]) if np.asarray(args[0]).dtype.kind == "f" else args[0]
         return np.asarray(whole).astype(np.int64 if node.kind == "int" else np.bool_)
     if node.op == "sigmoid":
         return 1.0 / (1.0 + np.exp(-args[0]))
     return ROW_OPS[node.op](*args)
+
+
+def _narrowed(array: Any, dtype: str) -> Any:
+    """Rounded to half or bfloat16, half to even."""
+    if dtype == "float16":
+        return array.astype(np.float16)
+    if dtype != "bfloat16":
+        return array
+    single = np.ascontiguousarray(array, np.float32)
+    bits = single.view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
+    return np.where(np.isfinite(single), rounded.astype(np.uint32).view(np.float32), single)
 
 
 _LAYOUT: dict[str, Callable[[TensorNode, list[Any]], Any]] = {

@@ -18,7 +18,7 @@ PROOF_ELEMENTS = 1 << 18
 """Cases of more elements than this, inputs or intermediate ones, are captured unproven: the same code ran on others."""
 _TOLERANCE = 1e-4
 _NARROW_TOLERANCE = 2e-2
-"""Where the reference rounds to half or bfloat16 on the way, which the graph's meaning in float64 leaves out."""
+"""Where the reference rounds to half or bfloat16 on the way: a last bit there may fall the other way."""
 
 
 def main(request: Path, reply: Path) -> None:
@@ -37,7 +37,7 @@ def captured(function: Any, native: Any, case: dict[str, Any]) -> dict[str, Any]
         kind = {"b": "bool", "i": "int", "u": "int"}.get(dtype.kind, "float")
         tensors.append(Array(builder, builder.input(place, tuple(item["shape"]), kind), dtype, view=True))
         places.append(place)
-    with recorders_made(builder):
+    with recorders_made(builder, function.__globals__):
         returned = function(**arguments_of(case, tensors))
     results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     for at, result in enumerate(results):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy import asarray as real_asarray
 
 from kope.derive.nest import composed
 from kope.derive.nest.array import Array, array_of, at_line, cast, rule
@@ -33,7 +32,7 @@ def get(x: Array, key: Any) -> Array:
             at = _inside(operator.index(item), b.shape(node)[axis])
             shape = b.shape(node)
             node = b.reshape(b.slice(node, axis, at, at + 1), [*shape[:axis], *shape[axis + 1 :]])
-    return Array(x.builder, node, x.dtype, view=True)
+    return Array(x.builder, node, x.dtype, view=True, piece=(x, key))
 
 
 def _keys(x: Array, key: Any) -> list[Any]:
@@ -53,7 +52,7 @@ def _keys(x: Array, key: Any) -> list[Any]:
 def _as_index(x: Array, item: Any) -> Any:
     """Lists and arrays of integers as recorders; masks are refused."""
     if isinstance(item, (list, np.ndarray)) and np.ndim(item) > 0:
-        item = array_of(x.builder, real_asarray(item))
+        item = array_of(x.builder, np.asarray(item))
     if isinstance(item, (bool, np.bool_)) or (isinstance(item, Array) and item.kind == "bool"):
         raise refuse("indexing with a mask gives a shape that depends on data", "use np.where")
     if isinstance(item, Array) and item.kind != "int":
@@ -85,7 +84,7 @@ def _sliced(x: Array, node: int, axis: int, item: slice) -> int:
 
 def _taken(x: Array, keys: Sequence[Any]) -> Array:
     """Advanced indexing; slices beside it are taken first, integers join it."""
-    if None in keys:
+    if any(item is None for item in keys):
         raise refuse("new axes beside an array of indices", "index first, then add the axes")
     node = x.node
     for axis, item in enumerate(keys):
@@ -98,7 +97,7 @@ def _taken(x: Array, keys: Sequence[Any]) -> Array:
 def _place(x: Array, item: Any, axis: int) -> Array:
     if isinstance(item, Array):
         return item
-    return array_of(x.builder, real_asarray(_inside(operator.index(item), x.shape[axis])))
+    return array_of(x.builder, np.asarray(_inside(operator.index(item), x.shape[axis])))
 
 
 def put(x: Array, key: Any, value: Any) -> Array:
@@ -110,7 +109,7 @@ def put(x: Array, key: Any, value: Any) -> Array:
         return rule("where", x.builder, [key, _spread(new, ()), x], x.dtype, x.shape)[0]
     keys = _keys(x, key)
     if any(_is_advanced(item) for item in keys):
-        if any(isinstance(item, slice) and item != slice(None) for item in keys) or None in keys:
+        if any(item is None or (isinstance(item, slice) and item != slice(None)) for item in keys):
             raise refuse("a write at indices beside slices", "write whole rows at the indices")
         places = [None if isinstance(item, slice) else _place(x, item, axis) for axis, item in enumerate(keys)]
         return rule("index_put", x.builder, [x, places, new], x.dtype, x.shape)[0]

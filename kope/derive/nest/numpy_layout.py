@@ -8,9 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy import arange as real_arange
-from numpy import asarray as real_asarray
-from numpy import zeros as real_zeros
 
 from kope.derive.nest import composed
 from kope.derive.nest.array import Array, Function, array_of, at_line, builder_of, cast, promoted, rule, store
@@ -210,7 +207,7 @@ def pad(x: Array, widths: Any, mode: str = "constant", **rest: Any) -> Array:
     value = rest.pop("constant_values", 0)
     if mode != "constant" or rest or not isinstance(value, (int, float, np.number)):
         raise refuse(f"np.pad in mode {mode}", "pad with one number")
-    pairs = np.broadcast_to(real_asarray(widths), (x.ndim, 2)).tolist()
+    pairs = np.broadcast_to(np.asarray(widths), (x.ndim, 2)).tolist()
     before, after = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     return Array(x.builder, composed.pad(at_line(x.builder), x.node, before, after, float(value)), x.dtype)
 
@@ -233,7 +230,7 @@ def below(lower: bool) -> Function:
         row = Array(b, b.reshape(b.count(rows), [rows, 1]), np.int64)
         column = Array(b, b.count(columns), np.int64)
         keep = column <= row + k if lower else column >= row + k
-        return where(keep, x, real_zeros((), x.dtype))
+        return where(keep, x, np.zeros((), x.dtype))
 
     return call
 
@@ -242,7 +239,7 @@ def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     one, other = axis_of(x, axis1), axis_of(x, axis2)
     front = moveaxis(x, [one, other], [0, 1])
     count = max(0, min(x.shape[one] + min(offset, 0), x.shape[other] - max(offset, 0)))
-    places = real_arange(count)
+    places = np.arange(count)
     taken = front[places + max(-offset, 0), places + max(offset, 0)]
     return moveaxis(taken, 0, -1)
 
@@ -260,7 +257,7 @@ def take(x: Array, indices: Any, axis: Any = None, mode: str = "raise") -> Array
     if mode != "raise":
         raise refuse(f"np.take in mode {mode}", "bring the indices into range first")
     line, at = (ravel(x), 0) if axis is None else (x, axis_of(x, axis))
-    key = array_of(x.builder, real_asarray(indices)) if not isinstance(indices, Array) else indices
+    key = array_of(x.builder, np.asarray(indices)) if not isinstance(indices, Array) else indices
     return line[(*[slice(None)] * at, key)]
 
 
