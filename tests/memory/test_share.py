@@ -20,8 +20,8 @@ from kope.memory import RecallQuery, Selection, Store
 from kope.memory.database import Database
 from kope.memory.embedding import HashEmbedder
 from kope.memory.share import Choice, Form, export_file, import_file, merge_files, trust_origin
+from kope.memory.share.claimed import CONFLICT
 from kope.memory.share.content import content_hash
-from kope.memory.share.take import CONFLICT
 from kope.memory.share.travel import TABLES
 from tests.memory.samples import OTHER, begin, grow, rows, task_of
 

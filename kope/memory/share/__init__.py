@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from kope.memory.share.files import claims_of, export_file, import_file, merge_files, snapshot_file, trust_origin
 from kope.memory.share.leave import Choice, Form, Left
+from kope.memory.share.look import Taken
 from kope.memory.share.origins import Source
 from kope.memory.share.redact import Redactor, names_here
-from kope.memory.share.take import Taken
 from kope.memory.share.unproven import Claim
 
 __all__ = [

@@ -12,8 +12,9 @@ from kope.memory.database import Database
 from kope.memory.share.content import content_hash
 from kope.memory.share.foreign import opened
 from kope.memory.share.leave import Choice, Form, Left, leave, look_at_place
+from kope.memory.share.look import Taken, look
 from kope.memory.share.origins import Source
-from kope.memory.share.take import Taken, look, take
+from kope.memory.share.take import take
 from kope.memory.share.trust import set_trust
 from kope.memory.share.unproven import Claim, best_claims
 from kope.memory.snapshot import default_place, write_snapshot

@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
 from kope.memory import digests, index
 from kope.memory.database import new_generation
@@ -53,8 +54,9 @@ _NODE_COLUMNS = (
 _NODE = (
     f"INSERT INTO nodes (id, kind, attempt_id, {', '.join(_NODE_COLUMNS)})"
     f" VALUES (?, 'attempt', ?, {', '.join('?' * len(_NODE_COLUMNS))}) ON CONFLICT (id) DO UPDATE"
-    f" SET {', '.join(f'{name} = excluded.{name}' for name in _NODE_COLUMNS)} RETURNING seq"
+    f" SET {', '.join(f'{name} = excluded.{name}' for name in _NODE_COLUMNS)}"
 )
+_SEQ = "SELECT seq FROM nodes WHERE id = ?"
 _TEXTS = "INSERT INTO node_texts (node_id, title, decision, lesson) VALUES (?, ?, ?, ?)"
 _JOURNAL = "INSERT INTO journals (attempt_id, markdown) VALUES (?, ?)"
 _WORDS = "INSERT INTO node_words (rowid, text, move, code, diagnostics) VALUES (?, ?, ?, ?, ?)"
@@ -62,7 +64,7 @@ _EDGE = "INSERT INTO edges (id, origin_id, src, dst, kind, embedder, embedding) 
 _EDGE_TEXT = "INSERT INTO edge_texts (edge_id, text) VALUES (?, ?)"
 _USED = "INSERT INTO edges (id, origin_id, src, dst, kind) VALUES (?, ?, ?, ?, 'used') ON CONFLICT DO NOTHING"
 _HAS_WORDS = "SELECT 1 FROM sqlite_schema WHERE name = 'node_words'"
-_STEP = 200
+_STEP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ def write_missing(
         learner.write(unit, hint_of(name))
         if done % _STEP == 0:
             progress(done, len(missing))
+    learner.flush()
     for src, dst, origin_id in connection.execute(_UNUSED).fetchall():
         connection.execute(_USED, (edge_id_of(src, "used", dst), origin_id, src, dst))
     return len(missing)
@@ -126,12 +129,17 @@ def finish(connection: sqlite3.Connection) -> None:
 
 
 class Learner:
-    """Writes what attempts teach, one by one, inside the caller's transaction."""
+    """Writes what attempts teach, one by one, inside the caller's transaction.
+
+    Words go into the full-text index many rows at once, with `flush`: SQLite has the index write what it has gathered
+    whenever another kind of statement begins that may have to be taken back.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._revision: int = connection.execute(_NEXT_REVISION).fetchone()[0]
         self._with_words = _has_words(connection)
+        self._words: list[tuple[Any, ...]] = []
 
     def knows_parent(self, unit: Unit) -> bool:
         """Whether an attempt starts from nothing, or from an attempt that is in the database."""
@@ -149,13 +157,21 @@ class Learner:
             value("hardware"), hint.bottleneck, value("created_at"), self._revision, hint.node.embedder,
             hint.node.data,
         )  # fmt: skip
-        seq = execute(_NODE, (learned.node_id, unit.id, *values)).fetchone()[0]
+        execute(_NODE, (learned.node_id, unit.id, *values))
+        seq = execute(_SEQ, (learned.node_id,)).fetchone()[0]
         execute(_TEXTS, (learned.node_id, learned.title, learned.decision, learned.lesson))
         execute(_JOURNAL, (unit.id, learned.journal))
-        if self._with_words:
-            execute(_WORDS, (seq, *learned.words))
+        self._words.append((seq, *learned.words))
+        if len(self._words) == _STEP:
+            self.flush()
         if parent is not None:
             self._link(unit.origin_id, parent.node_id, learned, hint.edge, rewound=attempt.proposer == REWIND)
+
+    def flush(self) -> None:
+        """Write the words that are waiting; has to be called before anything else touches the index, and at the end."""
+        if self._with_words:
+            self._connection.executemany(_WORDS, self._words)
+        self._words.clear()
 
     def _link(self, origin_id: str, parent: str, learned: Learned, vector: Vector, *, rewound: bool) -> None:
         for kind in ("led_to", "rewound") if rewound else ("led_to",):

@@ -9,8 +9,8 @@ from kope.errors import NotFound, StoreError
 from kope.memory import digests
 from kope.memory.database import Database, new_generation
 from kope.memory.sessions import prefix_range
+from kope.memory.share.claimed import CONFLICT
 from kope.memory.share.origins import Source, sources
-from kope.memory.share.take import CONFLICT
 
 _NAMED = "SELECT id, label, trust FROM origins WHERE (id >= ?1 AND id < ?2) OR label = ?3"
 _TRUST = "UPDATE origins SET trust = ? WHERE id = ?"

@@ -60,7 +60,8 @@ class Unit:
     """All rows of one attempt.
 
     rows: with `details` unpacked. source: compressed. prompt: id, template, tokens, compressed text; None without one.
-    original_digest: of the whole attempt, when something was removed from this copy.
+    original_digest: of the whole attempt, when something was removed from this copy. read: `details` as they were read,
+    unpacked and compressed.
     """
 
     rows: AttemptRows
@@ -69,6 +70,7 @@ class Unit:
     original_digest: str | None
     source: bytes | None
     prompt: tuple[str, str, int, bytes] | None
+    read: tuple[str, bytes] | None = None
 
     @property
     def id(self) -> str:
@@ -88,6 +90,12 @@ class Unit:
     def value(self, column: str) -> Any:
         """Return the value of a column of `attempts`."""
         return self.rows.attempt[ATTEMPT_COLUMNS.index(column)]
+
+    @property
+    def packed_details(self) -> bytes:
+        """Compressed: as they were read, unless they were changed since."""
+        details = self.rows.texts[3]
+        return self.read[1] if self.read is not None and self.read[0] == details else pack(details)
 
     def attempt(self) -> Attempt:
         """Return the attempt as the loop knows it."""
@@ -164,11 +172,12 @@ def _read(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Unit | Unread
     thought, plan, diagnostics, details, source, *prompt = row[width + 3 :]
     try:
         cases = connection.execute(_CASES, (row[_ID],)).fetchmany(_CASES_LIMIT + 1)
-        rows = AttemptRows(tuple(row[:width]), (thought, plan, diagnostics, unpacked(details)), tuple(cases))
+        text = unpacked(details)
+        rows = AttemptRows(tuple(row[:width]), (thought, plan, diagnostics, text), tuple(cases))
     except Unfit as wrong:
         return Unread(name[:80], str(wrong))
     kept = (prompt[0], prompt[1], prompt[2], prompt[3]) if prompt[0] is not None else None
-    return Unit(rows, origin_id, digest, original, source, kept)
+    return Unit(rows, origin_id, digest, original, source, kept, (text, details))
 
 
 # --- checking -------------------------------------------------------------------------------------------------------
@@ -181,11 +190,7 @@ def checked(unit: Unit) -> None:
         raise Unfit("an attempt has rows of another shape")
     _all(_ATTEMPT_KINDS, (*rows.attempt, unit.origin_id, unit.content_digest, unit.original_digest))
     _all(_TEXT_KINDS, rows.texts[:3])
-    for place, case in enumerate(rows.cases):
-        if len(case) != len(CASE_COLUMNS) or case[0] != place:
-            raise Unfit("its cases are not numbered from 0")
-        _all(_CASE_KINDS, case[:-1])
-    _check_durations([case[-1] for case in rows.cases])
+    _check_cases(rows.cases)
     if rows.content_digest != unit.content_digest:
         raise Unfit("it is not what its digest says")
     if unit.original_digest == unit.content_digest:
@@ -196,6 +201,22 @@ def checked(unit: Unit) -> None:
         raise Unfit("it starts from itself")
     _check_contents(unit)
     _check_shape(rows)
+
+
+def _check_cases(cases: tuple[tuple[Any, ...], ...]) -> None:
+    """Column by column, and every value once: there are many cases, and most of their values are alike."""
+    if any(len(case) != len(CASE_COLUMNS) or case[0] != place for place, case in enumerate(cases)):
+        raise Unfit("its cases are not numbered from 0")
+    *columns, durations = zip(*cases, strict=True) if cases else [()] * len(CASE_COLUMNS)
+    try:
+        # By type as well: 1, 1.0 and True are one value to a set.
+        different = [{(type(value), value) for value in column} for column in columns]
+    except TypeError as unhashable:
+        raise Unfit("a case holds a list") from unhashable
+    for kind, found in zip(_CASE_KINDS, different, strict=True):
+        for _, value in found:
+            kind.check(value)
+    _check_durations(list(durations))
 
 
 def _all(kinds: tuple[Kind, ...], values: tuple[Any, ...]) -> None:
@@ -330,6 +351,6 @@ def _insert_contents(connection: sqlite3.Connection, unit: Unit) -> None:
 
 
 def _insert_rest(connection: sqlite3.Connection, unit: Unit) -> None:
-    thought, plan, diagnostics, details = unit.rows.texts
-    connection.execute(_INSERT["attempt_texts"], (unit.id, thought, plan, diagnostics, pack(details)))
+    thought, plan, diagnostics, _ = unit.rows.texts
+    connection.execute(_INSERT["attempt_texts"], (unit.id, thought, plan, diagnostics, unit.packed_details))
     connection.executemany(_INSERT["case_results"], [(unit.id, *case) for case in unit.rows.cases])
