@@ -48,10 +48,10 @@ _STALE_S = 24 * 3600.0
 class Plan:
     """What a session is asked for, besides settings: what decides its attempts, so it is in the session's key.
 
-    memory: on, off, placebo, or only:FILE. context, window: for proposers that send a prompt; active: the budgeted
-    context, passive: the hot tier and ways to ask for more, none: the hot tier alone. baseline: a kernel to try first
-    and to measure against; None: the first that is right. proposals: how many one prompt is answered with, by llm.
-    agent: who answers asks; each has a session of its own.
+    memory: on, off, placebo, starter, or only:FILE. context, window: for proposers that send a prompt; active: the
+    budgeted context, passive: the hot tier and ways to ask for more, none: the hot tier alone. baseline: a kernel to
+    try first and to measure against; None: the first that is right. proposals: how many one prompt is answered with,
+    by llm. agent: who answers asks; each has a session of its own.
     """
 
     proposer: str = "search"
@@ -197,6 +197,14 @@ def open_store(settings: Settings, *, create: bool = True, read_only: bool = Fal
     return Store.open(settings.db, embedder=embedder_named(settings.embedder), create=create, read_only=read_only)
 
 
+def open_starter(settings: Settings) -> Store:
+    """Open the starter memory that comes with KOPE, read-only."""
+    from kope.memory import starter
+    from kope.memory.embedding import embedder_named
+
+    return starter.open_starter(settings.cache, embedder_named(settings.embedder))
+
+
 def open_existing(settings: Settings) -> Store:
     """Open the experience database to read from. Raises NotFound when there is none.
 
@@ -300,9 +308,11 @@ def scope(plan: Plan, session_id: str, settings: Settings) -> Scope:
     if mode == "only" and file:
         source = open_store(replace(settings, db=Path(file)), create=False, read_only=True)
         return Scope(MemoryMode.ONLY, session_id, plan.seed, source)
+    if mode == "starter" and not file:
+        return Scope(MemoryMode.ON, session_id, plan.seed, open_starter(settings))
     if mode in ("on", "off", "placebo") and not file:
         return Scope(MemoryMode(mode), session_id, plan.seed)
-    raise ConfigError(f"memory {plan.memory!r} is none of on, off, placebo, only:FILE")
+    raise ConfigError(f"memory {plan.memory!r} is none of on, off, placebo, starter, only:FILE")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def ask(
     task: TaskName,
     target: options.TargetOption = None,
     chip: options.ChipOption = None,
-    memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
+    memory: options.MemoryOption = "on",
     context: options.ContextOption = "active",
     agent: AgentOption = "",
     window: options.WindowOption = None,

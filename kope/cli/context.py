@@ -23,7 +23,7 @@ def context(
     task: Annotated[str | None, typer.Argument(metavar="TASK", help="A folder, or a name on the task path.")] = None,
     target: options.TargetOption = None,
     chip: options.ChipOption = None,
-    memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
+    memory: options.MemoryOption = "on",
     context: options.ContextOption = "active",
     window: options.WindowOption = None,
     ledger: Annotated[bool, typer.Option("--ledger", help="Show only where the tokens go.")] = False,

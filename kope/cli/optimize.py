@@ -62,7 +62,7 @@ def optimize(
     context: Annotated[
         str | None, typer.Option(help="What a prompt holds besides the task: active, passive, none. Not with search.")
     ] = None,
-    memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
+    memory: options.MemoryOption = "on",
     window: Annotated[int | None, typer.Option(min=1, help="Tokens of the model's window. Not with search.")] = None,
     proposals: Annotated[int, typer.Option(min=1, max=64, help="Answers the llm gives at once to each prompt.")] = 1,
     baseline: Annotated[

@@ -15,6 +15,10 @@ CompilerOption = Annotated[str | None, typer.Option("--compiler", help="C++ comp
 ContextOption = Annotated[
     str, typer.Option("--context", help="What a prompt holds besides the task: active, passive (ask for more) or none.")
 ]
+MemoryOption = Annotated[
+    str,
+    typer.Option("--memory", help="What may be recalled: on, off, placebo, only:FILE, starter (docs/memory.md)."),
+]
 WindowOption = Annotated[int | None, typer.Option("--window", min=1, help="Tokens of the model's window.")]
 JobsOption = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Programs run at once.")]
 

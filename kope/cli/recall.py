@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +13,7 @@ from kope.cli import options
 from kope.cli.output import print_json, print_rich, say
 
 if TYPE_CHECKING:
+    from kope.config import Settings
     from kope.memory import RecallQuery, Store
     from kope.model import Task
 
@@ -31,6 +34,7 @@ def recall(
     label: Annotated[
         list[str] | None, typer.Option(help="Only these: effective, partial, ineffective, negative.")
     ] = None,
+    starter: Annotated[bool, typer.Option("--starter", help="Also from the memory that comes with KOPE.")] = False,
     tree: Annotated[bool, typer.Option("--tree", help="Show parent -> move -> outcome, as prompts do.")] = False,
     db: options.DbOption = None,
     json: options.JsonOption = False,
@@ -40,7 +44,7 @@ def recall(
         raise typer.BadParameter("give TEXT, or --task TASK, or both")
     from kope import config
     from kope.cli.setup import the_task
-    from kope.memory import Filters, RecallQuery, Store
+    from kope.memory import Filters, RecallQuery, Scope, Store
     from kope.memory.embedding import embedder_named
     from kope.memory.graph import LABELS
     from kope.report import experience
@@ -50,11 +54,17 @@ def recall(
         raise typer.BadParameter(f"no label {unknown[0]!r}; the labels are {', '.join(LABELS)}")
     settings = config.load({"db": db})
     filters = Filters(moves=tuple(move or ()), labels=tuple(label or ()))
-    with Store.open(settings.db, embedder=embedder_named(settings.embedder), create=False) as store:
-        here = hardware if hardware is not None else store.hardware_tried_last()
+    with contextlib.ExitStack() as opened:
+        more = opened.enter_context(_starter(settings)) if starter else None
+        # Who has nothing yet may still ask what comes with KOPE.
+        bare = more is not None and not settings.db.exists()
+        place = Path(":memory:") if bare else settings.db
+        store = opened.enter_context(Store.open(place, embedder=embedder_named(settings.embedder), create=bare))
+        tried_last = store.hardware_tried_last() or (more.hardware_tried_last() if more is not None else "")
+        here = hardware if hardware is not None else tried_last
         query = RecallQuery(text=text) if task is None else _task_query(store, the_task(settings, task), text, here)
         query = replace(query, hardware=here, filters=filters, limit=limit, moves=False)
-        found = store.recall(query)
+        found = store.recall(query, Scope(source=more))
     if json:
         print_json(experience.recall_document(found, query))
         return
@@ -69,6 +79,12 @@ def recall(
         say(Forest.of(found).draw([item.experience.id for item in found.items]))
     else:
         print_rich(experience.recall_table(found))
+
+
+def _starter(settings: Settings) -> Store:
+    from kope import wiring
+
+    return wiring.open_starter(settings)
 
 
 def _task_query(store: Store, task: Task, text: str, hardware: str) -> RecallQuery:

@@ -54,7 +54,7 @@ def run(
     jobs: options.JobsOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Breaks ties among moves; same seed, same attempts.")] = 0,
     context: Annotated[str | None, typer.Option(help="What a prompt holds besides the task. Not with search.")] = None,
-    memory: Annotated[str, typer.Option(help="What may be recalled: on, off, placebo or only:FILE.")] = "on",
+    memory: options.MemoryOption = "on",
     largest: Annotated[
         float | None, typer.Option(min=0.001, help="Leave out cases with more than this many MiB of inputs.")
     ] = None,

@@ -33,7 +33,7 @@ class MemoryMode(StrEnum):
 class Scope:
     """Who asks. session_id: "" when no session does; then `off` leaves nothing. seed: of the placebo's permutation.
 
-    source: the other database, opened read-only, for mode `only`.
+    source: another database, opened read-only: all there is in mode `only`, beside everything in mode `on`.
     """
 
     mode: MemoryMode = MemoryMode.ON

@@ -59,6 +59,7 @@ _NEW_TASK = """
 """
 _CASE_COUNTS = "SELECT digest, json_array_length(definition, '$.cases') FROM tasks"
 _HARDWARE = "SELECT hardware FROM attempts WHERE origin_id = ? ORDER BY seq DESC LIMIT 1"
+_ANY_HARDWARE = "SELECT hardware FROM attempts ORDER BY seq DESC LIMIT 1"
 _PROMPT_TEXT = "SELECT text FROM prompts WHERE id = ?"
 _RETIRE = "UPDATE nodes SET retired = ?, revision = (SELECT max(revision) + 1 FROM nodes) WHERE id = ?"
 _EVERYTHING = Scope()
@@ -285,8 +286,8 @@ class Store:
             return attempts.best(connection, task, hardware)
 
     def hardware_tried_last(self) -> str:
-        """Return where the newest attempt ran, "" when there is none."""
-        row = self._database.row(_HARDWARE, (self._origin,))
+        """Return where the newest attempt of our own ran, else the newest that was taken over; "" without any."""
+        row = self._database.row(_HARDWARE, (self._origin,)) or self._database.row(_ANY_HARDWARE)
         return str(row[0]) if row is not None else ""
 
     def prompt_sums(self, session_id: str | None = None) -> tuple[PromptSum, ...]:
@@ -313,13 +314,15 @@ class Store:
     def recall(self, query: RecallQuery, scope: Scope = _EVERYTHING) -> Recall:
         """Return the experiences that fit, best first, each with the reason, and the evidence on moves.
 
-        Mode `only`: what the other database has, and of this one the session's own attempts on the task.
+        With another database as source, what that one has as well; in mode `only` nothing but that and the session's
+        own attempts on the task.
         """
-        if scope.mode is MemoryMode.ONLY:
-            if scope.source is None:
-                raise StoreError("memory mode only needs another database; give it as only:FILE")
-            own = self._recall(query, replace(scope, mode=MemoryMode.OFF, source=None))
+        if scope.source is not None:
+            mode = MemoryMode.OFF if scope.mode is MemoryMode.ONLY else scope.mode
+            own = self._recall(query, replace(scope, mode=mode, source=None))
             return answer.join(own, scope.source.recall(query), query.limit)
+        if scope.mode is MemoryMode.ONLY:
+            raise StoreError("memory mode only needs another database; give it as only:FILE")
         return self._recall(query, scope)
 
     def _recall(self, query: RecallQuery, scope: Scope) -> Recall:
