@@ -46,8 +46,8 @@ class ParameterSet:
     def bound_us(self, read_bytes: int, written_bytes: int) -> float:
         """Launch cost plus the least time these bytes take: no kernel of one launch can be faster.
 
-        Everything read comes from device memory at least once; what is written may stay in the cache as far as the model
-        lets it, and everything passes the cache. Without a cache all bytes pass the device memory.
+        Everything read comes from device memory at least once; what is written may stay in the cache as far as the
+        model lets it, and everything passes the cache. Without a cache all bytes pass the device memory.
         """
         memory_gbps, cache_gbps = self.values["gm_bandwidth_gbps"], self.values.get("l2_gbps", 0.0)
         if not cache_gbps:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from kope.errors import MachineError
 from kope.model import (
@@ -22,7 +23,7 @@ from kope.model import (
     RunMode,
     TimeKind,
 )
-from kope.target.twin import launch, opprof, parameters, runner
+from kope.target.twin import launch, opprof, parameters, runner, timeline
 from kope.target.twin.build import TwinBuilder
 from kope.target.twin.cache import BuildCache
 from kope.target.twin.compiler import find_compiler
@@ -103,6 +104,13 @@ class TwinTarget:
             return None
         return opprof.write(workdir, launches, parameters=self.parameters)
 
+    def trace(self, built: Built, case: LaunchCase, workdir: Path, *, time_limit_s: float) -> dict[str, Any] | None:
+        """Time one case and return what its pipes did as a Chrome trace; None when the case did not end."""
+        words = {"spans": str(timeline.MOST_SPANS)}
+        _, reports = self._run(built, [case], "time", workdir, time_limit_s=time_limit_s, words=words)
+        launches = reports.cases[0].answer.fields.get("launches", [])
+        return timeline.chrome_trace(launches, self.parameters) if launches else None
+
     def _run(
         self,
         built: Built,
@@ -111,6 +119,7 @@ class TwinTarget:
         workdir: Path,
         *,
         time_limit_s: float,
+        words: Mapping[str, str] = {},
     ) -> tuple[Ran, runner.Reports]:
         if built.executable is None:
             raise ValueError("this candidate was not built")
@@ -124,6 +133,7 @@ class TwinTarget:
             parameters={**self.parameters.values, "device_time_limit_us": DEVICE_TIME_LIMIT_US},
             limits=self.limits,
             time_limit_s=time_limit_s,
+            words=words,
         )
         runs = tuple(
             self._case_run(case, reports.cases[number], mode, built.executable) for number, case in enumerate(cases)

@@ -117,6 +117,32 @@ void append_row(std::string& out, const BlockTimes& row)
     out += "]";
 }
 
+// One span: block, pipe, start, end, index of the name, line, bytes.
+void append_spans(std::string& out, const LaunchTimes& launch)
+{
+    std::map<std::string, size_t> names;
+    std::vector<std::string> in_order;
+    out += ",\"spans\":[";
+    for (const kope_twin::control::Span& span : launch.spans) {
+        const auto [place, fresh] = names.emplace(span.name, names.size());
+        if (fresh) {
+            in_order.push_back(span.name);
+        }
+        out += out.back() == '[' ? "[" : ",[";
+        out += std::to_string(span.block) + "," + std::to_string(span.pipe) + ",";
+        append_number(out, span.start_us);
+        out += ",";
+        append_number(out, span.end_us);
+        out += "," + std::to_string(place->second) + "," + std::to_string(span.line) + "," + std::to_string(span.bytes) + "]";
+    }
+    out += "],\"spans_left_out\":" + std::to_string(launch.spans_left_out) + ",\"span_names\":[";
+    for (const std::string& name : in_order) {
+        out += out.back() == '[' ? "" : ",";
+        append_string(out, name);
+    }
+    out += "]";
+}
+
 void append_launch(std::string& out, const LaunchTimes& launch)
 {
     out += "{\"kernel\":";
@@ -131,7 +157,11 @@ void append_launch(std::string& out, const LaunchTimes& launch)
         first = false;
         append_row(out, row);
     }
-    out += "]}";
+    out += "]";
+    if (!launch.spans.empty()) {
+        append_spans(out, launch);
+    }
+    out += "}";
 }
 
 template <typename T, typename Append>

@@ -117,6 +117,8 @@ bool parse_header(const std::string& key, std::istringstream& words, LaunchPlan&
         plan.strict = word == "strict";
         plan.adversarial = word == "adversarial";
         plan.checks = word != "off";
+    } else if (key == "spans") {
+        plan.spans = std::strtoul(word.c_str(), nullptr, 10);
     } else if (key == "chip") {
         plan.chip = word;
     } else if (key == "ub") {

@@ -49,6 +49,7 @@ struct LaunchPlan {
     bool strict = false;
     bool adversarial = false;
     bool checks = true;
+    size_t spans = 0;
     std::string chip;
     uint32_t ub_bytes = 0;
     std::vector<std::pair<std::string, double>> parameters;

@@ -14,6 +14,7 @@ inline kope_twin::control::Options options_of(const LaunchPlan& launch)
     options.strict = launch.strict;
     options.adversarial = launch.adversarial;
     options.checks = launch.checks;
+    options.spans = launch.spans;
     return options;
 }
 

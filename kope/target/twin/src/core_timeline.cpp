@@ -77,6 +77,32 @@ bool SharedPath::reaches_memory(const Event& event)
     return !stays;
 }
 
+void SpanLog::open(const Trace& trace, uint32_t block)
+{
+    trace_ = &trace;
+    block_ = block;
+    event_ = 0;
+}
+
+void SpanLog::add(int pipe, double begin, double end, uint32_t bytes)
+{
+    const Mark mark = event_ < trace_->marks().size() ? trace_->marks()[event_] : Mark{"", 0};
+    put(pipe, mark.name, mark.line, begin, end, bytes);
+}
+
+void SpanLog::put(int pipe, const char* name, int line, double begin, double end, uint32_t bytes)
+{
+    if (end <= begin) {
+        return;
+    }
+    if (launch_.spans.size() >= most_) {
+        launch_.spans_left_out += 1;
+        return;
+    }
+    const double cycles_per_us = parameters.clock_mhz;
+    launch_.spans.push_back({name, begin / cycles_per_us, end / cycles_per_us, block_, bytes, line, pipe});
+}
+
 void CoreTimeline::begin(double now)
 {
     *this = CoreTimeline();
@@ -131,6 +157,9 @@ void CoreTimeline::work(const Event& event)
 {
     const double begin = issue(event.pipe);
     busy[event.pipe] += event.cycles;
+    if (log != nullptr) {
+        log->add(event.pipe, begin, begin + event.cycles);
+    }
     free[event.pipe] = begin + event.cycles;
     visible[event.pipe] = free[event.pipe] + parameters.vector_latency_cycles;
 }
@@ -142,6 +171,9 @@ void CoreTimeline::move(const Event& event, SharedPath& memory, const Rates& rat
     const double port = (in ? rates.read : rates.write) / ((event.slot & kUnaligned) != 0 ? parameters.gm_unaligned_port_factor : 1.0);
     const double through = memory.take(event, begin + event.cycles, port);
     busy[event.pipe] += through - begin;
+    if (log != nullptr) {
+        log->add(event.pipe, begin, through, event.bytes);
+    }
     free[event.pipe] = through;
     visible[event.pipe] = through + (in ? rates.read_latency : rates.write_latency);
 }
@@ -177,7 +209,12 @@ void CoreTimeline::join(uint32_t pipes)
 CoreTimeline::Stop CoreTimeline::advance(const std::vector<Event>& events, size_t& next, SharedPath& memory, const Rates& rates)
 {
     while (next < events.size()) {
-        const Event& event = events[next++];
+        const Event& event = events[next];
+        if (log != nullptr) {
+            log->at(next);
+            log->add(kScalar, scalar, scalar + event.scalar);
+        }
+        next += 1;
         scalar += event.scalar;
         switch (event.kind) {
             case Event::Work:

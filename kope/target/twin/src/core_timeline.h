@@ -65,6 +65,25 @@ private:
     double& write_back_;
 };
 
+// Writes down what the pipes of a block do.
+class SpanLog {
+public:
+    SpanLog(control::LaunchTimes& launch, size_t most) : launch_(launch), most_(most) {}
+    void open(const Trace& trace, uint32_t block);
+    void at(size_t event) { event_ = event; }
+    void add(int pipe, double begin, double end, uint32_t bytes = 0);
+    void scalar(const char* name, double begin, double end) { put(kScalar, name, 0, begin, end, 0); }
+
+private:
+    void put(int pipe, const char* name, int line, double begin, double end, uint32_t bytes);
+
+    control::LaunchTimes& launch_;
+    size_t most_;
+    const Trace* trace_ = nullptr;
+    uint32_t block_ = 0;
+    size_t event_ = 0;
+};
+
 struct CoreTimeline {
     enum Stop { AfterMove, AtSync, AtEnd };
 
@@ -77,6 +96,7 @@ struct CoreTimeline {
     std::vector<double> queue[kPipes]; // starts of the last instructions, a ring
     size_t issued[kPipes] = {};
     std::vector<double> slots; // flags: when what they stand for is visible
+    SpanLog* log = nullptr;    // where what happens is written down, if anywhere
 
     void begin(double now);
     // Takes up what another timeline that began at 0 came to.
@@ -86,6 +106,9 @@ struct CoreTimeline {
     void wait_until(double time)
     {
         if (time > scalar) {
+            if (log != nullptr) {
+                log->scalar("wait", scalar, time);
+            }
             waited += time - scalar;
             scalar = time;
         }

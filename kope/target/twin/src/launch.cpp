@@ -245,7 +245,7 @@ void add_times(const char* kernel, const std::vector<Record>& blocks, Site site)
         times.ub_peak_bytes = std::max<uint64_t>(times.ub_peak_bytes, block.ub_peak);
         machine.result.control_flow += mixed(block.hash + 0x9e3779b97f4a7c15ULL * (k + 1));
     }
-    times.duration_us = parameters.launch_us + replay(traces, times.gm_read_bytes + times.gm_written_bytes, machine.write_back_bytes, block_times, times.core_count);
+    times.duration_us = parameters.launch_us + replay(traces, times.gm_read_bytes + times.gm_written_bytes, machine.write_back_bytes, block_times, times, machine.options.spans);
     if (machine.options.per_block) {
         times.blocks = std::move(block_times);
     }
@@ -323,6 +323,7 @@ void launch(const char* kernel, uint32_t blocks, void (*body)(void*), void* argu
     scalar_limit = static_cast<uint64_t>(parameters.device_time_limit_us * parameters.clock_mhz);
     trace_limits.events = std::max<size_t>(256, kKeptEvents / blocks);
     trace_limits.share = 1.0 / std::min<double>(blocks, parameters.vector_core_count);
+    trace_limits.marks = machine.options.spans != 0;
     machine.kernel = kernel;
     machine.block_count = blocks;
     machine.sync_used = false;

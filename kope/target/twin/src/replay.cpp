@@ -1,5 +1,6 @@
 // All blocks of a launch together: cores take blocks in order, transfers share the memory, SyncAll waits for the last.
 #include <algorithm>
+#include <optional>
 #include <queue>
 
 #include "core_timeline.h"
@@ -12,6 +13,7 @@ namespace {
 // A core with the block it is running.
 struct Core {
     CoreTimeline line;
+    std::optional<SpanLog> log;
     const Trace* trace = nullptr;
     control::BlockTimes* times = nullptr;
     size_t next = 0; // event
@@ -23,6 +25,8 @@ struct Machinery {
     Rates rates;
     SharedPath memory;
     std::vector<Core> cores;
+    control::LaunchTimes& launch;
+    size_t spans_wanted;
     size_t next_block = 0;
 
     bool start_next(uint32_t number, double now);
@@ -45,6 +49,13 @@ bool Machinery::start_next(uint32_t number, double now)
     } else {
         core.line.begin(now);
     }
+    if (spans_wanted != 0) {
+        core.log.emplace(launch, spans_wanted);
+        core.log->open(*core.trace, core.times->block);
+        core.log->scalar("block start", core.line.start, core.line.start + parameters.block_start_cycles);
+        core.line.log = &*core.log;
+        launch.spans_left_out += core.trace->condensed() != nullptr ? 1 : 0;
+    }
     return true;
 }
 
@@ -52,6 +63,9 @@ void Machinery::finish(Core& core)
 {
     CoreTimeline& line = core.line;
     const double cycles_per_us = parameters.clock_mhz;
+    if (core.log) {
+        core.log->scalar("block end", line.scalar, line.scalar + static_cast<double>(core.trace->tail()));
+    }
     line.scalar += static_cast<double>(core.trace->tail());
     const double end = line.everything();
     line.busy[kScalar] = line.scalar - line.start - line.waited;
@@ -72,7 +86,7 @@ void Machinery::finish(Core& core)
 } // namespace
 
 double replay(const std::vector<const Trace*>& traces, uint64_t gm_bytes, double& write_back, std::vector<control::BlockTimes>& times,
-    uint32_t& core_count)
+    control::LaunchTimes& launch, size_t spans_wanted)
 {
     const Rates rates;
     uint64_t least = 0;
@@ -80,13 +94,13 @@ double replay(const std::vector<const Trace*>& traces, uint64_t gm_bytes, double
         least = std::max(least, trace->least_cycles());
     }
     const double expected = std::max(static_cast<double>(gm_bytes) / rates.memory, static_cast<double>(least));
-    Machinery all = {traces, times, rates, SharedPath(rates, 1.0, std::max(64.0, expected / 20000.0), 0.0, write_back), {}};
-    core_count = static_cast<uint32_t>(std::min<size_t>(static_cast<size_t>(std::max(1.0, parameters.vector_core_count)), traces.size()));
-    all.cores.resize(core_count);
+    Machinery all = {traces, times, rates, SharedPath(rates, 1.0, std::max(64.0, expected / 20000.0), 0.0, write_back), {}, launch, spans_wanted};
+    launch.core_count = static_cast<uint32_t>(std::min<size_t>(static_cast<size_t>(std::max(1.0, parameters.vector_core_count)), traces.size()));
+    all.cores.resize(launch.core_count);
 
     using Turn = std::pair<double, uint32_t>; // time, core: the earliest goes first, equal times in order of the cores
     std::priority_queue<Turn, std::vector<Turn>, std::greater<Turn>> turns;
-    for (uint32_t k = 0; k < core_count; ++k) {
+    for (uint32_t k = 0; k < launch.core_count; ++k) {
         all.start_next(k, 0.0);
         turns.push({all.cores[k].line.scalar, k});
     }

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core_timeline.h"
-#include "parameters.h"
+#include "machine.h"
 
 namespace kope_twin {
 namespace runtime {
@@ -18,6 +18,9 @@ void Trace::add(Event event)
     event.scalar = static_cast<uint32_t>(scalar);
     pending_ -= scalar;
     events_.push_back(event);
+    if (trace_limits.marks) {
+        marks_.push_back({machine.last_name, machine.last_site.line});
+    }
     if (events_.size() >= trace_limits.events) {
         condense();
     }
@@ -40,6 +43,7 @@ void Trace::condense()
         }
     }
     events_.clear();
+    marks_.clear();
 }
 
 void Trace::work(int pipe, uint32_t cycles, int type)

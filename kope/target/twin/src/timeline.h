@@ -37,10 +37,18 @@ struct Event {
 
 struct CoreTimeline;
 
-// How many events of a block are kept, and which share of the memory's bandwidth it is given when there are more.
+// The call that an event comes from.
+struct Mark {
+    const char* name;
+    int line;
+};
+
+// How many events of a block are kept, and which share of the memory's bandwidth it is given when there are more. marks:
+// whether the call of every event is kept.
 struct TraceLimits {
     size_t events = 1 << 20;
     double share = 1.0;
+    bool marks = false;
 };
 extern TraceLimits trace_limits;
 
@@ -62,6 +70,7 @@ public:
     void join(uint32_t pipes);
 
     const std::vector<Event>& events() const { return events_; }
+    const std::vector<Mark>& marks() const { return marks_; }
     uint64_t tail() const { return pending_; }
     uint64_t instructions(int pipe) const { return instructions_[pipe]; }
     uint64_t scalar_cycles() const { return busy_[kScalar]; }
@@ -77,6 +86,7 @@ private:
     void condense();
 
     std::vector<Event> events_;
+    std::vector<Mark> marks_;
     uint64_t pending_ = 0;
     uint64_t busy_[kPipes] = {};
     uint64_t instructions_[kPipes] = {};
@@ -87,9 +97,9 @@ private:
 
 // Turns the traces of a launch, in block order, into times. Fills `times` (start, end, busy, wait) and returns the duration
 // without the launch cost, in microseconds. gm_bytes: what all blocks move together. write_back: bytes the cache may keep to
-// itself, counted down. core_count: cores that took part.
+// itself, counted down. launch: is given the cores that took part, and as many spans as wanted.
 double replay(const std::vector<const Trace*>& traces, uint64_t gm_bytes, double& write_back, std::vector<control::BlockTimes>& times,
-    uint32_t& core_count);
+    control::LaunchTimes& launch, size_t spans_wanted);
 
 } // namespace runtime
 } // namespace kope_twin

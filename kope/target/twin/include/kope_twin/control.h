@@ -44,6 +44,8 @@ struct Options {
     bool checks = true;
     // Keep CaseResult::launches[].blocks (per-block pipe times). Costs nothing to speak of.
     bool per_block = true;
+    // Keep what every pipe did when (CaseResult::launches[].spans): at most this many entries a launch.
+    size_t spans = 0;
 };
 
 enum class Severity { Error, Warning, Note };
@@ -81,6 +83,17 @@ struct BlockTimes {
     uint64_t gm_written_bytes = 0;
 };
 
+// A stretch of time in which a pipe of a block's core was at work, or the scalar unit waited. Times as in BlockTimes.
+struct Span {
+    const char* name = ""; // the function called, or "wait"
+    double start_us = 0.0;
+    double end_us = 0.0;
+    uint32_t block = 0;
+    uint32_t bytes = 0; // transfers
+    int line = 0;       // of the call, 0 when unknown
+    int pipe = 0;
+};
+
 struct LaunchTimes {
     std::string kernel;
     std::string file;
@@ -92,6 +105,8 @@ struct LaunchTimes {
     uint64_t gm_written_bytes = 0;
     uint64_t ub_peak_bytes = 0; // largest extent of UB any block allocated
     std::vector<BlockTimes> blocks;
+    std::vector<Span> spans;
+    uint64_t spans_left_out = 0; // there were more than asked for, or too many to keep
 };
 
 struct CaseResult {
