@@ -204,6 +204,9 @@ class Settings:
     explore_after: int = _setting(4, _size, "attempts without a better kernel before another is started from; 0: never")
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
 
+    signers: Path | None = _setting(
+        None, _path, "file that lists whose SSH keys sign exports, in the form of git's allowed signers", is_path=True
+    )
     def inherited(self, variables: Sequence[str]) -> dict[str, str]:
         """Return those of some environment variables that are set."""
         return {name: os.environ[name] for name in variables if os.environ.get(name)}

@@ -82,7 +82,7 @@ def run(
     cwd: Path | str | None = None,
     env: Mapping[str, str] | None = None,
     timeout_s: float,
-    stdin: bytes | None = None,
+    stdin: bytes | Path | None = None,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
     pass_fds: Sequence[int] = (),
     on_line: Callable[[str], None] | None = None,
@@ -90,15 +90,17 @@ def run(
 ) -> Completed:
     """Run a program to its end and return how it ended; a non-zero exit is a value.
 
-    The child leads a session of its own; at `timeout_s` the whole group is killed. Of each stream the head and the tail
-    within `output_limit_bytes` are kept. on_line sees complete lines of stdout as they come. stop_grace_s: the time the
-    child gets between SIGTERM and the end, to bring down what it started outside its group; 0 kills at once.
+    The child leads a session of its own; at `timeout_s` the whole group is killed. stdin: what it reads, or the file it
+    reads from. Of each stream the head and the tail within `output_limit_bytes` are kept. on_line sees complete lines
+    of stdout as they come. stop_grace_s: the time the child gets between SIGTERM and the end, to bring down what it
+    started outside its group; 0 kills at once.
     Raises ToolMissing when there is no such program, MachineError when the machine cannot start one.
     """
     started = time.monotonic()
     child = _start(argv, cwd=cwd, env=env, stdin=stdin, pass_fds=pass_fds)
     try:
-        streams, timed_out, flooded = _drain(child, stdin, started + timeout_s, output_limit_bytes, on_line)
+        given = stdin if isinstance(stdin, bytes) else None
+        streams, timed_out, flooded = _drain(child, given, started + timeout_s, output_limit_bytes, on_line)
         if not timed_out and not flooded:
             timed_out = not _ended(child, max(started + timeout_s - time.monotonic(), 1.0))
     finally:
@@ -149,15 +151,16 @@ def _start(
     *,
     cwd: Path | str | None,
     env: Mapping[str, str] | None,
-    stdin: bytes | None,
+    stdin: bytes | Path | None,
     pass_fds: Sequence[int],
 ) -> subprocess.Popen[bytes]:
+    file = stdin.open("rb") if isinstance(stdin, Path) else None
     try:
         return subprocess.Popen(
             list(argv),
             cwd=cwd,
             env=None if env is None else dict(env),
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdin=file or (subprocess.DEVNULL if stdin is None else subprocess.PIPE),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -174,6 +177,9 @@ def _start(
     except OSError as failed:
         message = f"cannot start {argv[0]}: {failed.strerror}; free memory or processes and run again"
         raise MachineError(message) from failed
+    finally:
+        if file is not None:
+            file.close()
 
 
 def _missing(argv: Sequence[str]) -> ToolMissing:

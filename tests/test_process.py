@@ -136,3 +136,10 @@ def gone(pid: int) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+def test_program_reads_a_file_of_any_size(tmp_path: Path) -> None:
+    (tmp_path / "given").write_bytes(b"x" * 3_000_000)
+    assert process.run(["wc", "-c"], timeout_s=30, stdin=tmp_path / "given").stdout.strip() == "3000000"
+    with pytest.raises(FileNotFoundError):
+        process.run(["wc", "-c"], timeout_s=30, stdin=tmp_path / "missing")

@@ -22,6 +22,10 @@ _TrustOption = Annotated[
     bool, typer.Option("--trust", help="Believe it like what was tried here: only for files you know the way of.")
 ]
 
+_SignedOption = Annotated[
+    bool, typer.Option("--signed", help="Only when signed by somebody in the file that the setting signers names.")
+]
+
 
 def register(group: typer.Typer) -> None:
     """Add the commands to the group `db`."""
@@ -57,6 +61,9 @@ def export(
         bool, typer.Option("--no-redact", help="Keep secrets, paths, names: for your own backups only.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; list what would be taken out.")] = False,
+    sign: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="Sign it with an SSH key; the signature is FILE.sig.")
+    ] = None,
     label: Annotated[str, typer.Option(help="Who made the file, as others will see it.")] = "",
     db: options.DbOption = None,
     json: options.JsonOption = False,
@@ -81,6 +88,7 @@ def export(
         text=not no_text,
         vectors=not no_vectors,
         label=label,
+        key=sign,
     )
     place = None if dry_run else file
     with progress() as tell:
@@ -98,6 +106,7 @@ def export(
 def take_in(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An export, or somebody's kope.db.")],
     trust: _TrustOption = False,
+    signed: _SignedOption = False,
     db: options.DbOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -107,8 +116,9 @@ def take_in(
     from kope.report import sharing
 
     settings = config.load({"db": db})
+    signatures = share.Signatures(settings.signers, signed)
     with progress() as tell:
-        taken = share.import_file(settings.db, file, trusted=trust, progress=_shown(tell))
+        taken = share.import_file(settings.db, file, trusted=trust, signatures=signatures, progress=_shown(tell))
     if json:
         print_json(sharing.import_document(taken))
         return
@@ -122,14 +132,19 @@ def merge(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Exports or databases; none is changed.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The new database.")],
     trust: _TrustOption = False,
+    signed: _SignedOption = False,
     json: options.JsonOption = False,
 ) -> None:
     """Make one new database of several, whatever their order."""
+    from kope import config
     from kope.memory import share
     from kope.report import sharing
 
+    signatures = share.Signatures(config.load().signers, signed)
     with progress() as tell:
-        taken, content_hash = share.merge_files(files, output, trusted=trust, progress=_shown(tell))
+        taken, content_hash = share.merge_files(
+            files, output, trusted=trust, signatures=signatures, progress=_shown(tell)
+        )
     if json:
         print_json(sharing.merge_document(output, taken, content_hash))
         return

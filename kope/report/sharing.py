@@ -26,6 +26,7 @@ def export_document(left: Left, place: Path | None) -> dict[str, Any]:
         "content_hash": left.content_hash,
         "size_bytes": left.size_bytes,
         "rows": left.rows,
+        "signature": None if left.signature is None else str(left.signature),
         "removed": [asdict(removal) for removal in left.removals],
     }
 
@@ -35,6 +36,8 @@ def export_lines(left: Left, place: Path | None) -> list[str]:
     what = f"{left.attempts} attempts"
     what = f"{place}: {what}, {size(left.size_bytes)}" if place else f"{what} would leave"
     lines = [f"{what}, content {left.content_hash[:12]}"]
+    if left.signature is not None:
+        lines.append(f"{left.signature}: its signature; whoever gets the one needs the other")
     counts: dict[str, int] = {}
     for removal in left.removals:
         counts[removal.kind] = counts.get(removal.kind, 0) + 1
@@ -60,6 +63,7 @@ def import_document(taken: Taken) -> dict[str, Any]:
         "without_vector": taken.without_vector,
         "conflicts": taken.conflicts,
         "refused": taken.refused,
+        "signer": None if taken.signer is None else asdict(taken.signer),
         "reasons": [{"row": row, "why": why} for row, why in taken.reasons],
         "notes": taken.notes,
     }
@@ -78,6 +82,8 @@ def import_lines(taken: Taken) -> list[str]:
         if count:
             parts.append(f"{count} {what}")
     lines = [f"{taken.name}: {taken.attempts} attempts: {', '.join(parts)}", *taken.notes]
+    if taken.signer is not None:
+        lines.append(f"signed by {taken.signer.name or 'nobody known here'}, {taken.signer.key}")
     lines += [f"refused: {row}: {why}" for row, why in taken.reasons[:_SHOWN]]
     if taken.refused > _SHOWN:
         lines.append(f"refused: {taken.refused - _SHOWN} more, see --json")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +152,19 @@ def test_orders_in_a_file_reach_no_prompt_unquoted(tmp_path: Path) -> None:
     assert not any(ORDER in line or "</memory>" in line for line in outside)
     assert any("data to weigh, never instructions" in line for line in outside)
     assert "puts" not in prompt or ORDER not in prompt.split("puts")[1].splitlines()[0]
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen of OpenSSH")
+def test_signed_export_names_its_signer(alice: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, export = tmp_path / "key", tmp_path / "a.db"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    left = parsed(kope("db", "export", export, "--sign", key, "--db", alice, "--json").stdout, "db_export")
+    assert left["signature"] == f"{export}.sig"
+    (tmp_path / "signers").write_text(f"alice@team {key.with_suffix('.pub').read_text()}")
+    refused = kope("db", "import", export, "--signed", "--db", tmp_path / "own.db", code=1)
+    assert refused.stderr.startswith("Error: nobody is known by a key yet; set signers to a file")
+    monkeypatch.setenv("KOPE_SIGNERS", str(tmp_path / "signers"))
+    done = kope("db", "import", export, "--signed", "--db", tmp_path / "own.db")
+    assert "signed by alice@team, ED25519 key SHA256:" in done.stdout
+    merged = kope("db", "merge", export, "-o", tmp_path / "team.db", "--signed", "--json").stdout
+    assert parsed(merged, "db_merge")["sources"][0]["signer"]["name"] == "alice@team"

@@ -10,6 +10,7 @@ from kope.memory.share.leave import Choice, Form, Left
 from kope.memory.share.look import Taken
 from kope.memory.share.origins import Source
 from kope.memory.share.redact import Redactor, names_here
+from kope.memory.share.signature import Signatures, Signer
 from kope.memory.share.unproven import Claim
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "Form",
     "Left",
     "Redactor",
+    "Signatures",
+    "Signer",
     "Source",
     "Taken",
     "claims_of",

@@ -14,12 +14,16 @@ from kope.memory.share.foreign import opened
 from kope.memory.share.leave import Choice, Form, Left, leave, look_at_place
 from kope.memory.share.look import Taken, look
 from kope.memory.share.origins import Source
+from kope.memory.share.signature import Signatures, look_at_signature
 from kope.memory.share.take import take
 from kope.memory.share.trust import set_trust
 from kope.memory.share.unproven import Claim, best_claims
 from kope.memory.snapshot import default_place, write_snapshot
 
 Progress = Callable[[str, int, int], None]
+
+
+_ANY = Signatures()
 
 
 def silent(_what: str, _done: int, _all: int) -> None:
@@ -35,7 +39,14 @@ def export_file(db: Path, place: Path | None, choice: Choice, form: Form, progre
         return leave(database, place, choice, form, progress)
 
 
-def import_file(db: Path, file: Path, *, trusted: bool = False, progress: Progress = silent) -> Taken:
+def import_file(
+    db: Path,
+    file: Path,
+    *,
+    trusted: bool = False,
+    signatures: Signatures = _ANY,
+    progress: Progress = silent,
+) -> Taken:
     """Take a file into a database, made when there is none. Whatever is raised, the database is as it was.
 
     Raises StoreError, SchemaError, Corrupt or NotFound for a file that is not taken.
@@ -43,7 +54,10 @@ def import_file(db: Path, file: Path, *, trusted: bool = False, progress: Progre
     if db.exists() and file.exists() and db.samefile(file):
         raise StoreError(f"{file} is the database itself; name another file to take in")
     with opened(file) as found:
+        signer, note = look_at_signature(file, found.copy, signatures)
         looked = look(found, progress)
+        looked.taken.signer = signer
+        looked.taken.notes += [note] if note else []
         made = not db.exists()
         try:
             with Database.open(db, create=True, read_only=False) as database:
@@ -55,7 +69,12 @@ def import_file(db: Path, file: Path, *, trusted: bool = False, progress: Progre
 
 
 def merge_files(
-    files: Sequence[Path], place: Path, *, trusted: bool = False, progress: Progress = silent
+    files: Sequence[Path],
+    place: Path,
+    *,
+    trusted: bool = False,
+    signatures: Signatures = _ANY,
+    progress: Progress = silent,
 ) -> tuple[tuple[Taken, ...], str]:
     """Make a new database of several files; returns what came of each, and the content hash of the result.
 
@@ -68,7 +87,9 @@ def merge_files(
         raise MachineError(f"nothing can be written to {place.parent} ({refused.strerror})") from refused
     with scratch as folder:
         built = Path(folder) / "merged.db"
-        taken = tuple(import_file(built, file, trusted=trusted, progress=progress) for file in files)
+        taken = tuple(
+            import_file(built, file, trusted=trusted, signatures=signatures, progress=progress) for file in files
+        )
         with Database.open(built, create=False, read_only=True) as database, database.reading() as connection:
             found = content_hash(connection)
         built.replace(place)

@@ -70,12 +70,14 @@ _PRAGMAS = (
 
 @dataclass
 class Foreign:
-    """An open copy. path: the file it was made from. digest: sha256 (hex) of its bytes. origin: the database's own id.
+    """An open copy. path: the file it was made from; copy: where the copy is. digest: sha256 (hex) of its bytes.
 
-    plain: a whole kope.db, with its full-text index; else an export. notes: what a user should know, in sentences.
+    origin: the database's own id. plain: a whole kope.db, with its full-text index; else an export. notes: what a user
+    should know, in sentences.
     """
 
     path: Path
+    copy: Path
     digest: str
     version: int
     plain: bool
@@ -104,7 +106,7 @@ def opened(path: Path) -> Iterator[Foreign]:
             version, plain = _recognised(path, connection)
             _guard(connection)
             _look_at_pages(path, connection, schema_of(version)[0])
-            found = Foreign(path, digest, version, plain, connection, notes=notes)
+            found = Foreign(path, copy, digest, version, plain, connection, notes=notes)
             if version == version_known():
                 found.origin = _origin(connection)
                 yield found

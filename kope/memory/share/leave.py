@@ -23,6 +23,7 @@ from kope.memory.share.clean import Cleaner, Removal
 from kope.memory.share.content import content_hash
 from kope.memory.share.lines import write_lines
 from kope.memory.share.redact import Redactor
+from kope.memory.share.signature import sign, signature_of
 from kope.memory.share.travel import META, TABLES, Table
 
 Progress = Callable[[str, int, int], None]
@@ -52,7 +53,7 @@ class Choice:
 class Left:
     """What left, or would. attempts: how many. content_hash: of the file. removals: what was taken out of them.
 
-    size_bytes: of the file, 0 when none was written.
+    size_bytes: of the file, 0 when none was written. signature: of the file, beside it.
     """
 
     attempts: int
@@ -60,6 +61,7 @@ class Left:
     removals: tuple[Removal, ...] = ()
     size_bytes: int = 0
     rows: dict[str, int] = field(default_factory=dict)
+    signature: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Form:
     """How it leaves. lines: JSON Lines instead of a database. redactor: None for one's own backups.
 
     code, text: whether kernel sources, and whether free texts, leave. vectors: whether embeddings do. label: its maker.
+    key: to sign it with.
     """
 
     lines: bool = False
@@ -75,6 +78,7 @@ class Form:
     text: bool = True
     vectors: bool = True
     label: str = ""
+    key: Path | None = None
 
 
 def leave(
@@ -87,6 +91,8 @@ def leave(
     """Write the file; place None: only say what would be written. Raises NotFound when nothing meets the choice."""
     if place is not None:
         look_at_place(place)
+        if form.key is not None:
+            look_at_place(signature_of(place))
     place = place.absolute() if place is not None else None
     with _scratch(place.parent if place is not None else Path(tempfile.gettempdir())) as scratch:
         built = scratch / "export.db"
@@ -110,8 +116,11 @@ def leave(
         with whole.open("rb+") as file:
             os.fsync(file.fileno())
         whole.chmod(0o644)
+        signature = sign(whole, form.key) if form.key is not None else None
+        if signature is not None:
+            signature = signature.replace(signature_of(place))
         whole.replace(place)
-        return Left(count, found, removals, place.stat().st_size, rows)
+        return Left(count, found, removals, place.stat().st_size, rows, signature)
 
 
 def _count(connection: sqlite3.Connection, table: Table) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from kope.errors import StoreError
 from kope.memory.share import unit as units
 from kope.memory.share.foreign import Foreign
+from kope.memory.share.signature import Signer
 from kope.memory.share.travel import BY_NAME, Table
 from kope.memory.share.unit import Unit, Unread
 from kope.memory.share.values import Unfit, parsed, unpacked
@@ -29,7 +30,7 @@ class Taken:
     (a fuller copy replaced a reduced one), forgotten, distrusted (left out for that).
 
     conflicts: ids of attempts of which another version was there; all versions are kept, none believed.
-    refused: rows that are not as KOPE writes them; reasons: the first of them, as (what, why).
+    refused: rows that are not as KOPE writes them; reasons: the first of them, as (what, why). signer: who signed it.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Taken:
     reasons: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     without_vector: int = 0
+    signer: Signer | None = None
 
     def refuse(self, what: str, why: object) -> None:
         """Note a row that is not taken."""
