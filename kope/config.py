@@ -7,6 +7,7 @@ relative path in it is relative to it.
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,8 @@ def _setting(default: Any, read: Callable[[Any], Any], about: str, *, is_path: b
 
 
 def _path(value: Any) -> Path:
+    if isinstance(value, Path):
+        return value
     if not isinstance(value, str) or not value:
         raise ValueError("a path is needed")
     return _in_home(value)
@@ -114,12 +117,15 @@ def _optional_number(value: Any) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("a number is needed")
-    return float(value)
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("a finite number is needed")
+    return number
 
 
 def _number(value: Any) -> float:
     number = _optional_number(value)
-    if number is None or not 0 <= number < float("inf"):
+    if number is None or number < 0:
         raise ValueError("a number from 0 on is needed")
     return number
 
@@ -198,15 +204,15 @@ class Settings:
     warm_tokens: int = _setting(6_000, _size, "the most that recalled experience may take of a prompt")
     cold_tokens: int = _setting(3_000, _size, "the most that documentation and distant experience may take of a prompt")
     reserve_tokens: int = _setting(0, _size, "tokens of the window kept free for what follows a prompt")
+    signers: Path | None = _setting(
+        None, _path, "file that lists whose SSH keys sign exports, in the form of git's allowed signers", is_path=True
+    )
     tokenizer: Path | None = _setting(None, _path, "the model's tokenizer.json, to count tokens exactly", is_path=True)
     repairs: int = _setting(2, _size, "prompts in a row that repair one failed kernel")
     mcp_token_env: str = _setting("", _text, "name of the environment variable that holds the token of kope mcp --http")
     explore_after: int = _setting(4, _size, "attempts without a better kernel before another is started from; 0: never")
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
 
-    signers: Path | None = _setting(
-        None, _path, "file that lists whose SSH keys sign exports, in the form of git's allowed signers", is_path=True
-    )
     def inherited(self, variables: Sequence[str]) -> dict[str, str]:
         """Return those of some environment variables that are set."""
         return {name: os.environ[name] for name in variables if os.environ.get(name)}
@@ -241,7 +247,8 @@ def load(flags: Mapping[str, Any] | None = None, *, cwd: Path | None = None) -> 
             continue
         read = entry.metadata["read"]
         if name in given:
-            values[name], origins[name] = given[name], Origin("flag", "--" + name.replace("_", "-"))
+            flag = "--" + name.replace("_", "-")
+            values[name], origins[name] = _value(read, given[name], flag), Origin("flag", flag)
         elif variable in os.environ and os.environ[variable] != "":
             values[name] = _value(read, os.environ[variable], variable)
             origins[name] = Origin("environment", variable)

@@ -77,6 +77,8 @@ def test_variable_that_is_no_setting_is_told(monkeypatch: pytest.MonkeyPatch) ->
         ("db = 3", "a path is needed"),
         ("command_timeout_s = -1", "a positive number of seconds is needed"),
         ("jobs = [", "kope.toml: .*; correct the file or delete it"),
+        ("llm_temperature = nan", "a finite number is needed"),
+        ("llm_cost_weight = inf", "a finite number is needed"),
         ("db = '\\xff'", "kope.toml: .*; correct the file or delete it"),
     ],
 )
@@ -90,6 +92,19 @@ def test_unusable_variable_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KOPE_JOBS", "many")
     with pytest.raises(ConfigError, match="KOPE_JOBS is 'many'"):
         config.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("target", "npu", "--target is 'npu': one of twin, ascend is needed"),
+        ("jobs", 0, "--jobs is 0: a whole number from 1 on is needed"),
+        ("command", [1], "--command is .*: a command line or a list of texts is needed"),
+    ],
+)
+def test_a_flag_is_checked_like_any_other_value(name: str, value: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config.load({name: value})
 
 
 def test_a_working_folder_that_is_gone_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import importlib
 import importlib.util
+import os
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -103,6 +104,9 @@ _register()
 
 def main() -> None:
     """Run the command line; the console script."""
+    # Streams that the caller closed are None: what is printed there is lost, and ends nothing.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # open as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A kernel's log may hold anything; a terminal that cannot show it must not end the program.
         reconfigure = getattr(stream, "reconfigure", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from pathlib import Path
@@ -28,13 +29,23 @@ def the_task(settings: Settings, name: str) -> Task:
     return find_task(name, task_folders(settings))
 
 
+SOURCE_BYTES = 4 << 20
+"""The longest source or reply that is read; what is longer is another file than the one that was meant."""
+
+
 def read_candidate(file: Path) -> Candidate:
-    """Return a candidate from a file, or from standard input for "-". Raises ConfigError when it is no UTF-8 text."""
+    """Return a candidate from a file, or from standard input for "-".
+
+    Raises ConfigError when it is no UTF-8 text, or longer than SOURCE_BYTES.
+    """
     from kope.model import Candidate
 
     name = "standard input" if str(file) == "-" else str(file)
     try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        with contextlib.nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as stream:
+            data = stream.read(SOURCE_BYTES + 1)
+        if len(data) > SOURCE_BYTES:
+            raise ConfigError(f"{name}: longer than {SOURCE_BYTES >> 20} MiB; give the file that holds the source")
         return Candidate.of(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{name}: not UTF-8 at byte {error.start}; save the source as UTF-8") from error

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import sys
 from collections.abc import Callable
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from kope import __version__
+from kope import __version__, process
 from kope.cli import ErrorEdge, app
 from kope.errors import KopeError, StoreError, ToolMissing
 
@@ -55,6 +56,13 @@ def test_a_bug_keeps_its_traceback() -> None:
 def test_another_system_error_is_a_bug() -> None:
     done = run(raising(OSError(errno.EIO, "I/O error")))
     assert isinstance(done.exception, OSError)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("argv", [["task", "list"], ["no-such-command"]])
+def test_closed_streams_end_nothing(argv: list[str]) -> None:
+    code = f"import os; os.close(1); os.close(2); os.execv({sys.executable!r}, {[sys.executable, '-m', 'kope', *argv]})"
+    done = process.run([sys.executable, "-c", code], timeout_s=60.0)
+    assert done.returncode == (0 if argv[0] == "task" else 2)
 
 
 def test_interrupt_is_130() -> None:

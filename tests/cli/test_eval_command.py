@@ -84,6 +84,8 @@ def test_a_compile_error_is_shown_with_file_and_line(own_folder: Path) -> None:
 
 
 def test_a_source_that_is_no_text_or_not_there_is_one_line(own_folder: Path) -> None:
+    endless = kope("eval", "./exp", "/dev/zero", status=1)
+    assert endless == "Error: /dev/zero: longer than 4 MiB; give the file that holds the source\n"
     (own_folder / "binary.asc").write_bytes(b"// \xff\n")
     assert kope("eval", "./exp", "binary.asc", status=1) == (
         "Error: binary.asc: not UTF-8 at byte 3; save the source as UTF-8\n"
