@@ -15,12 +15,14 @@ from kope.derive.emit import emit
 from kope.derive.first import first_schedule
 from kope.derive.graph import Graph, traits
 from kope.derive.nest.derivation import NestPlan, complete, plan_nests
+from kope.derive.nest.planner import Form
 from kope.derive.nest.tensors import numel
-from kope.derive.schedule import MAX_TILE, MIN_TILE, Schedule
+from kope.derive.nest.tiling import FIRST_LIMITS, Limits
+from kope.derive.schedule import Schedule
 from kope.errors import DeriveError
 from kope.model import Task
 
-NEST_SCHEDULE = Schedule(tile=4096)
+NEST_SCHEDULE = Schedule(tile=FIRST_LIMITS.tile, rows=FIRST_LIMITS.rows, span=FIRST_LIMITS.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Derivation:
         if self.graph is not None:
             return emit(self.task, self.graph, schedule)
         assert self.nests is not None
-        return self.nests.source(schedule.tile)
+        return self.nests.source(limits_of(schedule), form_of(schedule))
 
     def traits(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         """Structure words, for transfer between operators."""
@@ -86,6 +88,16 @@ class Derivation:
         return {"form": self.form, "nodes": [], "structures": _structures(self.nests)}
 
 
+def limits_of(schedule: Schedule) -> Limits:
+    """What a schedule says of the tiles of loop nests."""
+    return Limits(schedule.tile, schedule.rows, schedule.span)
+
+
+def form_of(schedule: Schedule) -> Form:
+    """What a schedule says of their phases."""
+    return Form(schedule.recompute, schedule.fold_rows)
+
+
 def derive(task: Task, folder: Path | None = None) -> Derivation:
     """Capture a task's reference and plan a kernel for all its cases. folder: where captures of PyTorch are kept.
 
@@ -100,16 +112,6 @@ def derive(task: Task, folder: Path | None = None) -> Derivation:
     except DeriveError:
         return Derivation(task, nests=complete(plan_nests(task, folder)))
     return Derivation(task, graph=graph)
-
-
-def tile_moves(schedule: Schedule) -> dict[str, Schedule]:
-    """Schedules one step away from one of loop nests, by the name of the move."""
-    found = {}
-    if schedule.tile * 2 <= MAX_TILE // 2:
-        found["larger-tile"] = schedule.with_(tile=schedule.tile * 2)
-    if schedule.tile // 2 >= MIN_TILE:
-        found["smaller-tile"] = schedule.with_(tile=schedule.tile // 2)
-    return found
 
 
 def _structures(nests: NestPlan) -> list[dict[str, Any]]:

@@ -17,6 +17,9 @@ from kope.derive.schedule import MAX_ROWS, MAX_TILE, MIN_TILE, Schedule
 from kope.errors import DeriveError
 from kope.model import Task
 
+NEST_ONLY = ("span", "recompute", "fold_rows")
+"""Fields of a schedule that mean nothing to a kernel of one fused tile."""
+
 Change = Callable[[Task, Graph, Schedule], "Schedule | None"]
 
 
@@ -65,7 +68,7 @@ def matters(graph: Graph, name: str) -> bool:
         if name == "reduction":
             return any(node.op in REDUCE for node in graph.nodes)
         return name != "columns" or any(node.op == "load" and node.space == "col" for node in graph.nodes)
-    return name != "precision" or graph.flat
+    return name not in NEST_ONLY and (name != "precision" or graph.flat)
 
 
 def _set(name: str, value: object, only: Callable[[Task, Graph, Schedule], bool] | None = None) -> Change:

@@ -26,7 +26,7 @@ class Schedule:
     tile: elements of one tile of the unified buffer, per tensor.
     buffers: 1, or 2 to copy the next tile while this one is computed.
     grain: least elements a core is given; small tensors then use fewer cores.
-    rows: most rows in one tile (kernels with rows).
+    rows: most rows in one tile (kernels with rows, and loop nests).
     precision: "float" computes in float32 throughout, "native" computes float16 tensors in float16.
     reuse: a value may take over the buffer of an operand that is not needed any more.
     copy: "pad" copies by DataCopyPad always, "aligned" by DataCopy where the length allows it.
@@ -36,6 +36,9 @@ class Schedule:
         ReduceMax per row.
     spread: how a row value meets its columns: "scalar" reads it back and uses it as a scalar operand, "block" fills a
         32-byte block with it that the instruction repeats.
+    span: most columns of a tile of a product (loop nests).
+    recompute: what several loop nests read is computed in each of them instead of being stored.
+    fold_rows: reductions down the columns of loop nests take as many rows at a time as a tile holds.
     rewrites: names of rewrite.REWRITES. choices: instruction choices of lowering.
     """
 
@@ -49,6 +52,9 @@ class Schedule:
     columns: str = "reload"
     reduction: str = "fold"
     spread: str = "scalar"
+    span: int = 512
+    recompute: bool = False
+    fold_rows: bool = False
     rewrites: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
 

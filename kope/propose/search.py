@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 
 from kope.derive import Graph, Schedule, emit
-from kope.derive.derivation import Derivation, derive, tile_moves
+from kope.derive.derivation import Derivation, derive
 from kope.derive.moves import MOVES, Move, made_to_fit
+from kope.derive.nest_moves import NEST_MOVES, NestMove
 from kope.errors import DeriveError
 from kope.model import Attempt, Candidate, Converged, MoveEvidence, Proposal, State, Task, Verdict
 from kope.propose import evidence as learned
@@ -23,10 +24,9 @@ from kope.propose.transfer import PREFIX, Transfer, explain, helpful_names, path
 from kope.target.profile import bottleneck
 
 DRAFT = "draft"
-ORDER = tuple(move.name for move in MOVES)
-FIELDS = {move.name: move.fields for move in MOVES}
-WHY = {move.name: move.why for move in MOVES}
 Beliefs = dict[str, learned.Belief]
+Describe = Callable[[], tuple[str, tuple[str, ...]]]
+"""Gives the thought of an option and the experiences it rests on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,14 @@ class SearchProposer:
     ) -> list[Promise]:
         situation = learned.Situation(state.task.name, words, bound_by(parent), base.to_plan())
         observed = [*own_evidence(state, words), *foreign_evidence(state)]
-        beliefs = learned.beliefs(ORDER, FIELDS, observed, situation)
+        moves: tuple[Move | NestMove, ...] = NEST_MOVES if made.graph is None else MOVES
+        fields = {move.name: move.fields for move in moves}
+        beliefs = learned.beliefs(tuple(fields), fields, observed, situation)
         tried = {attempt.candidate.id for attempt in state.history if attempt.candidate is not None}
         tried.add(Candidate.of(made.source(base)).id)
         graph = made.graph
         if graph is None:
-            return nest_promises(made, base, beliefs, tried)
+            return nest_promises(state, made, words, base, beliefs, tried)
         singles = [
             Promise(
                 move.name,
@@ -118,38 +120,73 @@ class SearchProposer:
         return singles + transfers(state, graph, words, base, beliefs, tried)
 
 
-def nest_promises(made: Derivation, base: Schedule, beliefs: Beliefs, tried: set[str]) -> list[Promise]:
-    """Moves on a kernel of loop nests: its tile."""
+def nest_promises(
+    state: State, made: Derivation, words: tuple[str, ...], base: Schedule, beliefs: Beliefs, tried: set[str]
+) -> list[Promise]:
+    """Moves on a kernel of loop nests, and what led to the best kernels of others."""
 
-    def keep(move: str, schedule: Schedule) -> Option | None:
+    def keep(schedule: Schedule | None, describe: Describe, move: str) -> Option | None:
+        if schedule is None:
+            return None
         source = made.source(schedule)
         if Candidate.of(source).id in tried:
             return None
-        return Option(move, schedule, source, *told(move, WHY[move], beliefs[move]))
+        return Option(move, schedule, source, *describe())
 
-    steps = tile_moves(base)
-    return [Promise(move, beliefs[move].expected_gain, partial(keep, move, steps[move])) for move in steps]
+    singles = [
+        Promise(
+            move.name,
+            beliefs[move.name].expected_gain,
+            partial(keep, move.change(base), partial(told, move.name, move.why, beliefs[move.name]), move.name),
+        )
+        for move in NEST_MOVES
+    ]
+    return singles + [
+        Promise(
+            PREFIX + found.path.task_name,
+            expected,
+            partial(keep, found.schedule, partial(explained, found), PREFIX + found.path.task_name),
+        )
+        for found, expected in promised(state, nests_evidence(state), None, words, base, beliefs)
+    ]
+
+
+def explained(made: Transfer) -> tuple[str, tuple[str, ...]]:
+    """What the option of a compound move says."""
+    return explain(made), made.used
+
+
+def nests_evidence(state: State) -> list[MoveEvidence]:
+    """What was recalled of kernels of loop nests: fields mean something else to kernels of one tile."""
+    return [item for item in foreign_evidence(state) if "nests" in item.traits]
 
 
 def transfers(
     state: State, graph: Graph, words: tuple[str, ...], base: Schedule, beliefs: Beliefs, tried: set[str]
 ) -> list[Promise]:
     """Compound moves. Each that was tried here and gained nothing makes the next one less promising."""
+    recalled = [item for item in foreign_evidence(state) if "nests" not in item.traits]
+    return [
+        Promise(PREFIX + made.path.task_name, expected, partial(compound, state.task, graph, base, made, tried))
+        for made, expected in promised(state, recalled, graph, words, base, beliefs)
+    ]
+
+
+def promised(
+    state: State,
+    recalled: list[MoveEvidence],
+    graph: Graph | None,
+    words: tuple[str, ...],
+    base: Schedule,
+    beliefs: Beliefs,
+) -> list[tuple[Transfer, float]]:
+    """Transfers from the paths of other operators, each with its expected gain."""
     idle = {attempt.proposal.move for attempt in state.history if not attempt.promoted}
     gains = {name: b.total_gain - learned.NO_GAIN * b.weight for name, b in beliefs.items() if name not in idle}
     disappointed = sum(move.startswith(PREFIX) for move in idle)
-    found = [
-        transfer(graph, base, path, helpful_names(gains)) for path in paths(foreign_evidence(state), state.task, words)
-    ]
-    return [
-        Promise(
-            PREFIX + made.path.task_name,
-            made.expected * 0.5**disappointed,
-            partial(compound, state.task, graph, base, made, tried),
-        )
-        for made in found
-        if made is not None
-    ]
+    helpful = helpful_names(gains) if graph is not None else []
+    found = [transfer(graph, base, path, helpful) for path in paths(recalled, state.task, words)]
+    return [(made, made.expected * 0.5**disappointed) for made in found if made is not None]
 
 
 def compound(task: Task, graph: Graph, base: Schedule, made: Transfer, tried: set[str]) -> Option | None:

@@ -10,6 +10,7 @@ from typing import Any
 from kope.derive.graph import Graph
 from kope.derive.lower import lower
 from kope.derive.moves import BY_NAME, matters
+from kope.derive.nest_moves import NEST_FIELDS
 from kope.derive.rewrite import REWRITES, apply_rewrites
 from kope.derive.schedule import Schedule
 from kope.errors import DeriveError
@@ -91,11 +92,11 @@ def changes(step: MoveEvidence, path: Path) -> dict[str, Any]:
     return made
 
 
-def transfer(graph: Graph, base: Schedule, path: Path, helpful: Sequence[str]) -> Transfer | None:
+def transfer(graph: Graph | None, base: Schedule, path: Path, helpful: Sequence[str]) -> Transfer | None:
     """Take over what the steps of a path changed for the better, as far as it can show in this kernel.
 
-    helpful: rewrites and choices that gained on any operator; they come along. The schedule is not made to fit.
-    None when nothing is left to change, or the plan is not a schedule.
+    graph: None for a kernel of loop nests. helpful: rewrites and choices that gained on any operator; they come along.
+    The schedule is not made to fit. None when nothing is left to change, or the plan is not a schedule.
     """
     plan: dict[str, Any] = base.to_plan()
     steps = []
@@ -115,8 +116,10 @@ def transfer(graph: Graph, base: Schedule, path: Path, helpful: Sequence[str]) -
     return Transfer(path, schedule, tuple(steps), path.alike * sum(gain(step) * step.value for step in steps))
 
 
-def _shows(graph: Graph, base: Schedule, name: str, value: Any) -> bool:
+def _shows(graph: Graph | None, base: Schedule, name: str, value: Any) -> bool:
     """Whether a change can show here: rows mean nothing to a flat kernel, a rewrite needs something to rewrite."""
+    if graph is None:
+        return name in NEST_FIELDS and value != getattr(base, name)
     if name not in LISTS:
         return matters(graph, name) and value != getattr(base, name)
     return any(item not in getattr(base, name) and _applies(graph, base, name, item) for item in value)

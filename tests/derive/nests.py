@@ -10,10 +10,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from kope.derive.derivation import NEST_SCHEDULE, form_of, limits_of
 from kope.derive.nest.emit import emit_nests
 from kope.derive.nest.meaning import run_tensors
 from kope.derive.nest.planner import plan_phases
 from kope.derive.nest.tensors import TensorGraph
+from kope.derive.schedule import Schedule
 from kope.model import Candidate, Case, CaseInput, LaunchCase, OutputDecl, Task, TensorFile, TensorSpec
 from kope.target.twin import TwinTarget
 
@@ -64,19 +66,19 @@ def task_of(samples: Sequence[Sample]) -> Task:
     return Task("nests", "", names, declared, {"number": 0}, reference, "reference", "numpy", tuple(cases), {}, "")
 
 
-def source_of(samples: Sequence[Sample], tile: int = 4096) -> str:
+def source_of(samples: Sequence[Sample], schedule: Schedule = NEST_SCHEDULE) -> str:
     """The kernel for all samples."""
     task = task_of(samples)
     plans = [
-        (case, plan_phases(sample.graph, [*sample.dtypes, *[""] * 8], sample.outputs))
+        (case, plan_phases(sample.graph, [*sample.dtypes, *[""] * 8], sample.outputs, form_of(schedule)))
         for case, sample in zip(task.cases, samples, strict=True)
     ]
-    return emit_nests(task, plans, tile)
+    return emit_nests(task, plans, limits_of(schedule))
 
 
-def wrong(target: TwinTarget, samples: Sequence[Sample], folder: Path, tile: int = 4096) -> list[str]:
+def wrong(target: TwinTarget, samples: Sequence[Sample], folder: Path, schedule: Schedule = NEST_SCHEDULE) -> list[str]:
     """What is wrong with the derived kernel: twin diagnostics, and outputs that are not NumPy's."""
-    built = target.build(Candidate.of(source_of(samples, tile)), folder)
+    built = target.build(Candidate.of(source_of(samples, schedule)), folder)
     if built.executable is None:
         return [built.log]
     cases = [_launch(sample, len(case.inputs), case.attrs, folder / f"c{at}") for at, (sample, case) in _pairs(samples)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kope.derive.derivation import NEST_SCHEDULE
 from kope.derive.nest import composed
 from kope.derive.nest.emit import signature_of
 from kope.derive.nest.planner import plan_phases
 from kope.derive.nest.tensors import TensorBuilder, TensorGraph
+from kope.derive.schedule import Schedule
 from kope.errors import DeriveError
 from kope.target.twin import TwinTarget
 from tests.derive.nests import KINDS, Sample, draw, source_of, task_of, wrong
@@ -43,10 +46,19 @@ def sample(
     return Sample(name, graph, arrays, [dtype for _, dtype in inputs], outputs)
 
 
-def check(target: TwinTarget, samples: list[Sample], tile: int = 4096) -> None:
+def check(target: TwinTarget, samples: list[Sample], schedule: Schedule = NEST_SCHEDULE) -> None:
     """All samples in one kernel are right."""
     with tempfile.TemporaryDirectory() as folder:
-        assert wrong(target, samples, Path(folder), tile) == []
+        assert wrong(target, samples, Path(folder), schedule) == []
+
+
+def jumped(seed: int) -> Schedule:
+    """Any point of the schedule space of loop nests."""
+    rng = random.Random(seed)
+    return Schedule(
+        tile=rng.choice((512, 1024, 4096, 16384)), rows=rng.choice((1, 4, 64)), span=rng.choice((64, 512, 2048)),
+        recompute=rng.random() < 0.5, fold_rows=rng.random() < 0.7,
+    )  # fmt: skip
 
 
 F, H, B = "float32", "float16", "bfloat16"
@@ -76,8 +88,8 @@ def test_large_integers_are_moved_bit_by_bit(target: TwinTarget) -> None:
     )
 
 
-@pytest.mark.parametrize("tile", [512, 4096])
-def test_reductions_over_any_axes(target: TwinTarget, tile: int) -> None:
+@pytest.mark.parametrize("schedule", [Schedule(tile=512, rows=64), NEST_SCHEDULE, NEST_SCHEDULE.with_(fold_rows=True)])
+def test_reductions_over_any_axes(target: TwinTarget, schedule: Schedule) -> None:
     shapes = [((4, 9, 65), F), ((3, 2, 1500), H), ((1, 300, 3), F)]
     axes = [[0], [1], [2], [0, 2], [0, 1, 2]]
     samples = [
@@ -85,7 +97,7 @@ def test_reductions_over_any_axes(target: TwinTarget, tile: int) -> None:
         for op in ("sum", "amax", "amin", "prod")
         for over, given in zip(axes, [*shapes, *shapes], strict=False)
     ]
-    check(target, samples, tile)
+    check(target, samples, schedule)
 
 
 def test_arg_reductions_take_the_first_and_know_nan(target: TwinTarget) -> None:
@@ -185,6 +197,17 @@ def test_a_sort_of_very_long_rows_is_refused() -> None:
 
 def test_random_graphs_are_right(target: TwinTarget) -> None:
     check(target, [Maker(seed).sample() for seed in range(RANDOM)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_graphs_are_right_at_any_point_of_the_schedule_space(target: TwinTarget, seed: int) -> None:
+    check(target, [Maker(400 + 12 * seed + at).sample() for at in range(12)], jumped(seed))
+
+
+@pytest.mark.slow(minutes=6)
+@pytest.mark.parametrize("start", range(0, 300, 25))
+def test_three_hundred_random_graphs_are_right_at_other_points(target: TwinTarget, start: int) -> None:
+    check(target, [Maker(seed).sample() for seed in range(start, start + 25)], jumped(100 + start))
 
 
 @pytest.mark.slow(minutes=6)

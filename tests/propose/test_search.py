@@ -9,6 +9,7 @@ import pytest
 from kope.derive import capture_graph, emit, first_kernel
 from kope.derive.graph import traits
 from kope.derive.moves import MOVES
+from kope.derive.nest_moves import NEST_FIELDS, NEST_MOVES
 from kope.model import (
     Attempt,
     Candidate,
@@ -25,11 +26,12 @@ from kope.model import (
     Verdict,
 )
 from kope.propose.evidence import Belief, believed, prior_gain, similarity
-from kope.propose.search import ORDER, SearchProposer, dtypes
+from kope.propose.search import SearchProposer, dtypes
 from kope.propose.transfer import changes, paths
 from tests.derive.operators import shipped, small_task
 
 TWIN = Fingerprint("twin", "twin:910b2:1", "g++", "1")
+ORDER = tuple(move.name for move in MOVES)
 
 
 def state_of(
@@ -273,6 +275,7 @@ def test_a_reference_that_cannot_be_captured_is_said_once() -> None:
 
 def test_the_default_order_names_every_move_once() -> None:
     assert len(set(ORDER)) == len(MOVES)
+    assert len({move.name for move in NEST_MOVES}) == len(NEST_MOVES)
     gains = [prior_gain(at, len(ORDER)) for at in range(len(ORDER))]
     assert gains == sorted(gains, reverse=True)
 
@@ -300,3 +303,36 @@ def test_kernel_of_somebody_else_does_not_stand_for_the_first_one() -> None:
     after = state_of(state.task, (attempted(state, given, 5.0),))
     proposal = SearchProposer().propose(after)
     assert (proposal.move, proposal.parent_id, bool(proposal.plan)) == ("draft", None, True)
+
+
+def down_columns(body: str = "return x.max(axis=0)") -> Task:
+    return small_task(body, [{"x": (40, 70)}, {"x": (300, 9)}])
+
+
+def test_a_kernel_of_loop_nests_is_searched_by_moves_of_its_own() -> None:
+    history = session(down_columns(), [10.0, 5.0, 5.0, 5.0])
+    moves = [attempt.proposal.move for attempt in history]
+    assert moves[:2] == ["draft", "fold-rows"]
+    assert len(set(moves)) == len(moves)
+    assert set(moves[1:]) <= {move.name for move in NEST_MOVES}
+    assert {attempt.proposal.parent_id for attempt in history[2:]} == {"a2"}
+    first, later = history[0].proposal.plan, history[-1].proposal.plan
+    assert {name for name in later if later[name] != first[name]} <= NEST_FIELDS
+
+
+def test_what_led_to_the_best_nests_of_one_operator_is_taken_over_on_the_next() -> None:
+    told = session(down_columns(), [10.0, 7.0, 4.0, 4.0])
+    words = told[1].proposal.traits
+    known = {attempt.id: attempt for attempt in told}
+    moves = tuple(
+        MoveEvidence(
+            f"x-{a.id}", f"x-{a.proposal.parent_id}", "other", words, a.proposal.move,
+            known[a.proposal.parent_id or ""].proposal.plan, a.proposal.plan, True, True, a.step_ratio, a.speedup,
+            a.step_ratio, "", a.promoted,
+        )
+        for a in told[1:]
+    )  # fmt: skip
+    made = session(down_columns("return x.min(axis=0) * 2.0"), [10.0, 9.0], moves)[1].proposal
+    assert (made.move, made.plan["fold_rows"]) == ("transfer:other", True)
+    of_rows = session(shipped("softmax"), [10.0, 9.0], moves)[1].proposal
+    assert not of_rows.move.startswith("transfer:")

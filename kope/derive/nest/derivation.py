@@ -8,21 +8,36 @@ from pathlib import Path
 
 from kope.derive.nest.bounds import check_exact
 from kope.derive.nest.emit import emit_nests
-from kope.derive.nest.planner import Plan, plan_phases
+from kope.derive.nest.planner import FIRST_FORM, Form, Plan, plan_phases
 from kope.derive.nest.tensor_capture import Captured, capture_tensors
+from kope.derive.nest.tensors import TensorGraph
+from kope.derive.nest.tiling import FIRST_LIMITS, Limits
 from kope.errors import DeriveError
 from kope.model import Case, CaseInput, Task
 
-TILE = 4096
 _UNKNOWN = {"float64": "float32"}
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedGraph:
+    """The graph of a case and the dtypes of its inputs and outputs."""
+
+    graph: TensorGraph
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def phases(self, form: Form = FIRST_FORM) -> Plan:
+        """Its phases. Raises DeriveError for what has none."""
+        return plan_phases(self.graph, self.inputs, self.outputs, form)
+
+
+@dataclass(frozen=True, slots=True)
 class NestPlan:
-    """Planned cases, and by case id why others are not."""
+    """Planned cases, how else to plan them, and by case id why others are not."""
 
     task: Task
     cases: tuple[tuple[Case, Plan], ...]
+    graphs: tuple[PlannedGraph, ...]
     refused: Mapping[str, str]
 
     @property
@@ -41,27 +56,33 @@ class NestPlan:
         counts = [len(plan.phases) for _, plan in self.cases]
         return min(counts, default=0), max(counts, default=0)
 
-    def source(self, tile: int = TILE) -> str:
+    def source(self, limits: Limits = FIRST_LIMITS, form: Form = FIRST_FORM) -> str:
         """Ascend C for the planned cases. Raises DeriveError when there are none, or buffers do not fit."""
         if not self.cases:
             first = next(iter(self.refused.values()), "it has no cases")
             raise DeriveError(f"{self.task.name}: {first}")
-        return emit_nests(self.task, self.cases, tile)
+        plans = self.cases
+        if form != FIRST_FORM:
+            pairs = zip(self.cases, self.graphs, strict=True)
+            plans = tuple((case, graph.phases(form)) for (case, _), graph in pairs)
+        return emit_nests(self.task, plans, limits)
 
 
 def plan_nests(task: Task, folder: Path | None = None) -> NestPlan:
-    """Capture and plan every case of a task with a PyTorch reference. folder: where captured graphs are kept.
+    """Capture and plan every case of a task. folder: where captured graphs are kept.
 
     Raises DeriveError when nothing can be captured at all.
     """
     captured = capture_tensors(task, folder)
-    planned, refused = [], {}
+    planned, graphs, refused = [], [], {}
     for case in task.cases:
         try:
-            planned.append((case, _planned(task, case, captured[case.id])))
+            graph = _graph(task, case, captured[case.id])
+            planned.append((case, graph.phases()))
+            graphs.append(graph)
         except DeriveError as error:
             refused[case.id] = str(error)
-    return NestPlan(task, tuple(planned), refused)
+    return NestPlan(task, tuple(planned), tuple(graphs), refused)
 
 
 def complete(plan: NestPlan) -> NestPlan:
@@ -71,12 +92,12 @@ def complete(plan: NestPlan) -> NestPlan:
     return plan
 
 
-def _planned(task: Task, case: Case, captured: Captured) -> Plan:
+def _graph(task: Task, case: Case, captured: Captured) -> PlannedGraph:
     if captured.graph is None:
         raise DeriveError(captured.error)
     check_exact(captured.graph, [_magnitude(item) for item in case.inputs])
-    inputs = [item.spec.dtype if item is not None else "" for item in case.inputs]
-    return plan_phases(captured.graph, inputs, _output_dtypes(task, case, captured))
+    inputs = tuple(item.spec.dtype if item is not None else "" for item in case.inputs)
+    return PlannedGraph(captured.graph, inputs, tuple(_output_dtypes(task, case, captured)))
 
 
 def _magnitude(item: CaseInput | None) -> float:

@@ -13,8 +13,8 @@ from kope.derive.graph import Graph
 from kope.derive.naming import identifiers
 from kope.derive.nest.nests import AXES, Operand, Phase
 from kope.derive.nest.planner import Plan
-from kope.derive.nest.tile_code import tile_code
-from kope.derive.nest.tiling import PLACES, Buffers, TileSize, buffers_for, tile_size
+from kope.derive.nest.tile_code import TileCode, tile_code
+from kope.derive.nest.tiling import FIRST_LIMITS, PLACES, Buffers, Limits, TileSize, buffers_for, tile_size
 from kope.derive.nest.views import COUNT
 from kope.derive.scalar import Scalar
 from kope.derive.storage import CPP_TYPES, KOPE_TYPES
@@ -44,7 +44,7 @@ class Group:
     plans: list[tuple[Case, Plan]] = field(default_factory=list)
 
 
-def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], tile: int = 4096) -> str:
+def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], limits: Limits = FIRST_LIMITS) -> str:
     """Return the source for the planned cases of a task. Raises DeriveError when buffers do not fit."""
     groups: dict[Any, Group] = {}
     for case, plan in plans:
@@ -55,7 +55,7 @@ def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], tile: int = 4096)
     for dtype in loads | stores:
         if dtype not in CPP:
             raise DeriveError(f"dtype {dtype} has no vector path on this chip; {task.name} cannot be derived")
-    buffers = buffers_for(phases, frozenset(loads | stores), tile)
+    buffers = buffers_for(phases, frozenset(loads | stores), limits)
     pointers = _pointers(task, max(plan.outputs for _, plan in plans))
     made = [_Printer(index, group, buffers, pointers).run(task) for index, group in enumerate(groups.values())]
     names = list(pointers.values())
@@ -119,7 +119,7 @@ def _key(plan: Plan) -> Any:
     """What two plans of one kernel share."""
     return tuple(
         (
-            phase.kind, phase.op, phase.across, len(phase.wrap), phase.result.buffer,
+            phase.kind, phase.op, phase.across, phase.down, len(phase.wrap), phase.result.buffer,
             tuple(item.buffer for item in phase.operands),
             _expression_key(phase.expression) if phase.expression else None,
         )
@@ -200,17 +200,18 @@ class _Printer:
             f"const View {name} = {{{base}, {dtype}, {self._number([item.offset for item in items])}, {{{strides}}}}};"
         )
 
-    def _nest(self, at: int, *, reduces: bool, across: bool) -> str:
+    def _nest(self, at: int, *, reduces: bool) -> str:
         extents = ", ".join(self._number([phase.extents[axis] for phase in self._phases(at)]) for axis in range(AXES))
         tile = ", ".join(self._tile(at, name) for name in ("rows", "columns", "pitch"))
-        flags = f"{'true' if reduces else 'false'}, {'true' if across else 'false'}"
+        first = self._phases(at)[0]
+        flags = ", ".join("true" if flag else "false" for flag in (reduces, first.across, first.down))
         return f"const Nest nest = {{{{{extents}}}, {tile}, {flags}}};"
 
     def _phase(self, task: Task, at: int) -> dict[str, Any]:
         phases = self._phases(at)
         first = phases[0]
         reduces = first.kind in ("reduce", "scan", "contract")
-        lines = [self._nest(at, reduces=reduces, across=first.across)]
+        lines = [self._nest(at, reduces=reduces)]
         for k in range(len(first.operands)):
             lines.append(self._view(f"x{k}", [phase.operands[k] for phase in phases]))
         lines.append(self._view("y", [phase.result for phase in phases]))
@@ -267,6 +268,8 @@ class _Printer:
             ]
         else:
             store = ["    Store(y, t[0], tile, nest.pitch);"]
+        if first.down:
+            return self._reduce_down(code, fold, neutral)
         return [
             *_over_tiles(),
             "    const uint32_t count = tile.rows * nest.pitch;",
@@ -277,6 +280,26 @@ class _Printer:
             f"        {fold}(t[0], t[0], {code.result}, count);",
             "    }",
             *store,
+            "}",
+        ]
+
+    def _reduce_down(self, code: TileCode, fold: str, neutral: str) -> list[str]:
+        """Rows are folded: as many as a tile holds side by side first, then these into the first one."""
+        return [
+            *_over_tiles(),
+            f"    Duplicate(t[0], {neutral}, nest.rows * nest.pitch);",
+            *_over_folds(),
+            "        const uint32_t count = tile.rows * nest.pitch;",
+            *(f"        {line}" for line in code.lines),
+            f"        {fold}(t[0], t[0], {code.result}, count);",
+            "    }",
+            "    for (uint32_t rows = nest.rows; rows > 1; rows -= rows / 2) {  // the lower half onto the upper one",
+            "        const uint32_t half = rows / 2 * nest.pitch;",
+            f"        {fold}(t[0], t[0], t[0][rows * nest.pitch - half], half);",
+            "    }",
+            "    tile.at[kRow] = 0;",
+            "    tile.rows = 1;",
+            "    Store(y, t[0], tile, nest.pitch);",
             "}",
         ]
 

@@ -36,7 +36,8 @@ class Phase:
     kind: "map" computes a tensor element by element; "reduce" folds axes of an expression by `op`; "scan" does too and
     stores every partial result; "contract" sums products of two operands; "take" and "put" read and write at places
     given by index operands (after the first operand).
-    expression: over the operands, which it loads by their place. across: a reduction also folds the columns.
+    expression: over the operands, which it loads by their place. across: a reduction also folds the columns. down: it
+    folds the rows.
     depth: of contract, the extent of the axis that both factors share innermost. wrap: per index operand the extent and
     the stride of the axis it selects from. run: elements that follow each place of take and put. raw: copy bits.
     """
@@ -48,6 +49,7 @@ class Phase:
     expression: Graph | None = None
     op: str = ""
     across: bool = False
+    down: bool = False
     depth: int = 1
     wrap: tuple[tuple[int, int], ...] = ()
     run: int = 1
@@ -149,6 +151,20 @@ def reduce_nest(
         outer = outer[:-1]
     axes = [*filled(outer, 3, operands), *filled(rest, 3, operands), rows, last]
     return axes, across
+
+
+def down_nest(axes: Sequence[Axis], operands: int) -> list[Axis] | None:
+    """A nest of reduce_nest with what it folds as its rows: many of them are folded at a time. None when it folds
+    columns only, or has no room for another outer axis."""
+    folded = [at for at in REDUCED if axes[at].extent > 1]
+    if not folded or (axes[ROW].extent > 1 and axes[0].extent > 1):
+        return None
+    deep = max(folded, key=lambda at: axes[at].extent)
+    rest = [axes[at] for at in REDUCED if at != deep]
+    outer = list(axes[:3])
+    if axes[ROW].extent > 1:
+        outer = [*outer[1:], axes[ROW]]
+    return [*outer, *filled(rest, 3, operands), axes[deep], axes[COLUMN]]
 
 
 def swapped(phase: Phase, operands: Sequence[Operand], result: Operand) -> Phase:

@@ -225,6 +225,8 @@ def below(lower: bool) -> Function:
     """tril and triu."""
 
     def call(x: Array, k: int = 0) -> Any:
+        if x.ndim < 2:
+            raise refuse("a triangle of a vector", "give it two axes")
         b = at_line(x.builder)
         rows, columns = x.shape[-2:]
         row = Array(b, b.reshape(b.count(rows), [rows, 1]), np.int64)

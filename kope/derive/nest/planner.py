@@ -18,6 +18,7 @@ from kope.derive.nest.nests import (
     Operand,
     Phase,
     axes_of,
+    down_nest,
     filled,
     joined,
     map_nest,
@@ -52,6 +53,21 @@ SIZE_BYTES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """What a schedule says of phases.
+
+    recompute: what several nests read is computed in each of them instead of being stored. fold_rows: reductions down
+    the columns take as many rows at a time as a tile holds.
+    """
+
+    recompute: bool = False
+    fold_rows: bool = False
+
+
+FIRST_FORM = Form()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Phases in order, the workspace they need, in bytes, and how many outputs they write."""
 
@@ -60,12 +76,14 @@ class Plan:
     outputs: int
 
 
-def plan_phases(graph: TensorGraph, input_dtypes: Sequence[str], output_dtypes: Sequence[str]) -> Plan:
+def plan_phases(
+    graph: TensorGraph, input_dtypes: Sequence[str], output_dtypes: Sequence[str], form: Form = FIRST_FORM
+) -> Plan:
     """Return the phases of a graph. input_dtypes: by position in the call, "" for one that is left out.
 
     Raises DeriveError for what has no phase.
     """
-    return _Planner(spelled_out(graph), input_dtypes, output_dtypes).run()
+    return _Planner(spelled_out(graph), input_dtypes, output_dtypes, form).run()
 
 
 @dataclass
@@ -73,13 +91,14 @@ class _Planner:
     graph: TensorGraph
     input_dtypes: Sequence[str]
     output_dtypes: Sequence[str]
+    form: Form
     phases: list[Phase] = field(default_factory=list)
     views: dict[int, View] = field(default_factory=dict)
     used: int = 0
 
     def __post_init__(self) -> None:
         self.uses = self.graph.uses()
-        self.stored = _stored(self.graph, self.uses)
+        self.stored = _stored(self.graph, self.uses, self.form.recompute)
 
     def run(self) -> Plan:
         for index, node in enumerate(self.graph.nodes):
@@ -195,9 +214,9 @@ class _Planner:
         folded = [axis for at, axis in enumerate(walk) if at in axes]
         nest, across = reduce_nest(kept, folded, len(made.operands), may_cross=node.op != "prod")
         views = [*made.operands, target]
-        self.phases.append(
-            _phase("reduce", nest, views, expression=expression, op=_FOLDS[node.op], across=across, line=node.line)
-        )
+        down = down_nest(nest, len(views)) if self.form.fold_rows and not across else None
+        fields = {"op": _FOLDS[node.op], "across": across, "down": down is not None, "line": node.line}
+        self.phases.append(_phase("reduce", down or nest, views, expression=expression, **fields))
 
     def _scan(self, node: TensorNode, target: View) -> None:
         shape, axis = target.shape, node.params[0]
@@ -365,7 +384,7 @@ def _constant(graph: TensorGraph, index: int) -> float | None:
     return _constant(graph, node.args[0]) if node.op in LAYOUT else None
 
 
-def _stored(graph: TensorGraph, uses: Sequence[int]) -> frozenset[int]:
+def _stored(graph: TensorGraph, uses: Sequence[int], recompute: bool) -> frozenset[int]:
     """Nodes that are made by a phase of their own."""
     joinable = _joinable(graph)
     stored, weight = set(), [0] * len(graph.nodes)
@@ -376,7 +395,7 @@ def _stored(graph: TensorGraph, uses: Sequence[int]) -> frozenset[int]:
             stored.add(index)
             continue
         weight[index] = 1 + sum(weight[arg] for arg in node.args if arg not in stored)
-        cheap = weight[index] <= 2 and node.op not in TRANSCENDENTAL
+        cheap = recompute or (weight[index] <= 2 and node.op not in TRANSCENDENTAL)
         if index not in joinable or weight[index] > LARGEST_EXPRESSION or (uses[index] > 1 and not cheap):
             stored.add(index)
     return frozenset(stored)

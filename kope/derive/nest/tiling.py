@@ -11,8 +11,6 @@ from kope.derive.nest.tile_code import literal, tile_code
 LANES = 64
 UB_BYTES = 188160
 STAGE_BYTES = 32768
-MOST_ROWS = 64
-"""Rows of a tile: those that are turned over have to fit into a block of the stage."""
 CORES = 40
 """Fewest cores a chip of the family has: a phase is cut into at least so many tiles where it is large enough."""
 PLACES = 32
@@ -22,9 +20,26 @@ LONGEST_FOLD = 2040
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a schedule says of tiles.
+
+    tile: elements of a buffer. rows: most rows of a tile; those that are turned over fit into a block of the stage up
+    to 64. span: most columns of a tile of a product.
+    """
+
+    tile: int = 4096
+    rows: int = 64
+    span: int = 512
+
+
+FIRST_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
 class Buffers:
     """Buffers all phases of a kernel share. packed: bytes per element of the buffer for other types."""
 
+    limits: Limits
     tile: int
     slots: int
     masks: int
@@ -56,15 +71,16 @@ def rounded(columns: int) -> int:
     return max(LANES, -(-columns // LANES) * LANES)
 
 
-def buffers_for(phases: Sequence[Phase], dtypes: frozenset[str], tile: int = 4096) -> Buffers:
-    """The largest tile up to a wanted one with which all buffers fit."""
+def buffers_for(phases: Sequence[Phase], dtypes: frozenset[str], limits: Limits) -> Buffers:
+    """The largest tile up to the wanted one with which all buffers fit."""
+    tile = limits.tile
     needs = [slots_of(phase) for phase in phases]
     slots = max((slots for slots, _ in needs), default=1)
     masks = max((masks for _, masks in needs), default=0)
     packed = 8 if "int64" in dtypes else 4
     with_bytes = bool(dtypes & {"int8", "uint8", "bool"})
     while True:
-        made = Buffers(tile, slots, masks, packed, with_bytes)
+        made = Buffers(limits, tile, slots, masks, packed, with_bytes)
         stage = made.stage * (2 if with_bytes else 1)
         if slots * tile * 4 + masks * tile // 8 + packed * tile + 4 * tile + stage + 1024 <= UB_BYTES or tile <= LANES:
             return made
@@ -95,7 +111,9 @@ def tile_size(phase: Phase, buffers: Buffers) -> TileSize:
     columns = min(columns, most_columns)
     if phase.kind != "reduce" or not phase.across:
         columns = _shared(phase, rows, columns)
-    rows = min(rows, MOST_ROWS, buffers.tile // rounded(columns))
+    rows = min(rows, buffers.limits.rows, buffers.tile // rounded(columns))
+    if phase.down:
+        return TileSize(rows, columns)
     if rounded(columns) > LONGEST_FOLD and phase.across:
         rows = 1
     return TileSize(_spread_rows(phase, rows), columns)
@@ -111,6 +129,7 @@ def _outer(phase: Phase) -> int:
 def _shared(phase: Phase, rows: int, columns: int) -> int:
     """Shorter columns where there would be fewer tiles than cores."""
     whole = max(phase.extents[COLUMN], 1)
+    rows = 1 if phase.down else rows
     while columns > 4 * LANES and _outer(phase) * -(-whole // columns) * rows < CORES:
         columns = rounded(columns // 2)
     return columns
@@ -123,8 +142,8 @@ def _spread_rows(phase: Phase, rows: int) -> int:
 
 
 def _contract_size(phase: Phase, buffers: Buffers, rows: int, columns: int) -> TileSize:
-    columns = min(columns, 512, buffers.tile)
+    columns = min(columns, buffers.limits.span, buffers.tile)
     pitch = rounded(columns)
     depth = min(phase.depth, buffers.tile // pitch, LANES)
-    rows = min(rows, buffers.tile // pitch, buffers.tile // rounded(depth), MOST_ROWS)
+    rows = min(rows, buffers.tile // pitch, buffers.tile // rounded(depth), buffers.limits.rows)
     return TileSize(max(1, _spread_rows(phase, rows)), columns, max(1, depth))
