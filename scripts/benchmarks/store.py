@@ -1,6 +1,6 @@
 """How fast the memory is: recall, record, open and size, and the same work side by side with other embedded stores.
 
-    scripts/bench store [--nodes 100000] [--peers chromadb,lancedb,agentrecall] [--peer-items 10000] [--folder DIR]
+    scripts/bench store [--nodes 100000] [--vectors 1000000] [--peers chromadb,lancedb,agentrecall] [--folder DIR]
 
 Vectors are given, since making them is the embedder's cost, and reported apart. Peers need the extra `bench`; each
 adds the same texts and vectors one by one, durably, and answers the same questions with the records, in a process of
@@ -21,26 +21,24 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from filled import HERE, Quick, attempt, filled, hash_of, sentence, task_number
+from numpy.typing import NDArray
 
-from kope.memory import RecallQuery, Store
+from kope.memory import RecallQuery, Store, index
 
 QUESTIONS = 60
 RECORDED = 200
 
 
-def spread(samples_s: Sequence[float]) -> str:
-    """Return median and 95th percentile in milliseconds."""
-    return f"p50 {median(samples_s) * 1e3:8.2f} ms   p95 {quantiles(samples_s, n=20)[-1] * 1e3:8.2f} ms"
-
-
-def each(work: Callable[[int], object], count: int) -> list[float]:
-    """Return the seconds that each of several pieces of work took."""
-    samples = []
+def each(work: Callable[[int], object], count: int) -> str:
+    """Do several pieces of work; return median and 95th percentile of each in ms, and the processor's mean."""
+    samples, busy = [], time.process_time()
     for number in range(count):
         began = time.perf_counter()
         work(number)
         samples.append(time.perf_counter() - began)
-    return samples
+    busy = (time.process_time() - busy) / count
+    high = quantiles(samples, n=20)[-1]
+    return f"p50 {median(samples) * 1e3:8.2f} ms   p95 {high * 1e3:8.2f} ms   processor {busy * 1e3:7.2f} ms"
 
 
 def question(number: int) -> RecallQuery:
@@ -68,18 +66,62 @@ def recall(path: Path) -> None:
         for number in range(QUESTIONS, QUESTIONS + 10):
             store.recall(question(number))
         first = time.perf_counter() - began - opened
-        print(f"open {opened * 1e3:.1f} ms; first 10 answers, the graph read {first * 1e3:.0f} ms")
+        print(f"open {opened * 1e3:.1f} ms; first 10 answers {first * 1e3:.0f} ms")
         asked = [question(number) for number in range(QUESTIONS)]
         for query in asked:
             store._embedded(query.text)
-        print("recall, all fused, 8 records   ", spread(each(lambda number: store.recall(asked[number]), QUESTIONS)))
+        print("recall, all fused, 8 records   ", each(lambda number: store.recall(asked[number]), QUESTIONS))
+        print("the same once more             ", each(lambda number: store.recall(asked[number]), QUESTIONS))
         alone = [store._embedded(query.text) for query in asked]
         nodes = store._image.vectors["nodes"]
         near = each(lambda number: nodes.nearest(alone[number], Quick.name, None, 100), QUESTIONS)
-        print("vectors of experiences alone   ", spread(near))
+        print("vectors of experiences alone   ", near)
         moves = [replace(query, moves=True, limit=0) for query in asked]
         store.recall(moves[0])
-        print("evidence on moves              ", spread(each(lambda number: store.recall(moves[number]), 20)))
+        print("evidence on moves              ", each(lambda number: store.recall(moves[number]), 20))
+
+
+_BARE = """
+    INSERT INTO nodes (id, origin_id, kind, task_name, move, traits, stage, works, label, step_ratio, downstream,
+                       confidence, hardware, bottleneck, created_at, revision, embedder, embedding)
+    SELECT ?1, id, 'fact', '', '', '[]', 'profile', 1, '', 1.0, 1.0, 1.0, '', '', '', 1, ?2, ?3 FROM origins
+"""
+
+
+def vectors(path: Path, count: int) -> None:
+    """Time the vector part alone over so many bare experiences around 1,000 centres; print this process's memory."""
+    import resource
+
+    import numpy as np
+
+    rng = np.random.default_rng(7)
+    centres = rng.standard_normal((1_000, 384), np.float32)
+
+    def drawn(amount: int) -> NDArray[np.float32]:
+        made = centres[rng.integers(0, len(centres), amount)] + rng.standard_normal((amount, 384), np.float32)
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = path.with_suffix(".part")
+        scratch.unlink(missing_ok=True)
+        with Store.open(scratch) as store:
+            for start in range(0, count, 50_000):
+                rows = enumerate(drawn(min(50_000, count - start)).astype("<f2"), start)
+                with store._database.write() as connection:
+                    connection.executemany(_BARE, ((f"n{n}", Quick.name, row.tobytes()) for n, row in rows))
+                    index.extend(connection)
+        scratch.rename(path)
+    asked = drawn(QUESTIONS + 1)
+    with Store.open(path) as store:
+        found = store._image.vectors["nodes"]
+        began = time.perf_counter()
+        found.nearest(asked[-1], Quick.name, None, 100)
+        print(f"{count} vectors: first answer {(time.perf_counter() - began) * 1e3:.0f} ms")
+        print(
+            "then                           ", each(lambda n: found.nearest(asked[n], Quick.name, None, 100), QUESTIONS)
+        )
+    print(f"resident at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB")
 
 
 def record(path: Path) -> None:
@@ -97,9 +139,7 @@ def record(path: Path) -> None:
             attempt(session_id, number, task, rng.choice(parents), 1.1 * (number % 3), rng)
             for number in range(RECORDED)
         ]
-        began = time.process_time()
-        print("record one attempt, on disk    ", spread(each(lambda number: store.record(made[number]), RECORDED)))
-        print(f"  of it processor time, mean   {(time.process_time() - began) / RECORDED * 1e3:12.2f} ms")
+        print("record one attempt, on disk    ", each(lambda number: store.record(made[number]), RECORDED))
     copy.unlink()
 
 
@@ -141,7 +181,7 @@ def peer(name: str, folder: Path, count: int, added: int) -> dict[str, float | s
     hits = sum(asked[n][0] in store.search(*asked[n][1:]) for n in range(20))
     files = [file for file in folder.rglob("*") if file.is_file()]
     return {
-        "open_ms": open_s * 1e3, "bulk_s": bulk_s, "add": spread(one), "search": spread(found), "hits_of_20": hits,
+        "open_ms": open_s * 1e3, "bulk_s": bulk_s, "add": one, "search": found, "hits_of_20": hits,
         "files": len(files), "size_mb": sum(file.stat().st_size for file in files) / 1e6,
     }  # fmt: skip
 
@@ -170,6 +210,7 @@ def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="scripts/bench store", description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--vectors", type=int, default=0, help="time the vector part alone over so many")
     parser.add_argument("--peers", default="kope,agentrecall,chromadb,lancedb", help="comma-separated; empty: none")
     parser.add_argument("--peer-items", type=int, default=10_000)
     parser.add_argument("--added", type=int, default=300, help="items added one by one, timed")
@@ -190,6 +231,8 @@ def main() -> None:
         recall(path)
         record(path)
         size(path, asked.nodes)
+    if asked.vectors:
+        vectors(asked.folder / f"vectors-{asked.vectors}.db", asked.vectors)
     names = [name for name in asked.peers.split(",") if name]
     if names:
         print(f"{asked.peer_items} items, 384 dimensions; the last {asked.added} added one by one, durably")
