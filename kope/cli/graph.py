@@ -68,7 +68,9 @@ def forget(
     origin: Annotated[list[str] | None, typer.Option("--origin", help="What came from this file: id or label.")] = None,
     since: Annotated[datetime | None, typer.Option(help="Attempts from this time on (UTC).")] = None,
     before: Annotated[datetime | None, typer.Option(help="Attempts before this time (UTC).")] = None,
-    keep_descendants: Annotated[bool, typer.Option("--keep-descendants", help="Not what started from them.")] = False,
+    keep_descendants: Annotated[
+        bool, typer.Option("--keep-descendants", help="Not what started from them, or copies them.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what it would be.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     db: options.DbOption = None,
@@ -107,7 +109,7 @@ def forget(
 
 def _told(found: Forgotten) -> str:
     tasks = ", ".join(f"{count} on {task}" for task, count in found.by_task.items())
-    below = f", {found.descendants} of them for what they started from" if found.descendants else ""
+    below = f", {found.descendants} of them for what they started from or copy" if found.descendants else ""
     return f"{len(found.attempts)} attempts ({tasks}){below}."
 
 

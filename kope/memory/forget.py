@@ -14,6 +14,7 @@ from datetime import datetime
 
 from kope.errors import NotFound
 from kope.memory import attempts, digests, index
+from kope.memory.copies import copies_of
 from kope.memory.database import new_generation
 from kope.memory.graph import rescore
 from kope.memory.learn import words_of
@@ -62,7 +63,8 @@ class Selection:
     """What to forget: attempts that meet every condition given. sessions, origins, experiences: ids or unique
     beginnings (origins also by label); tasks: names or digests; since, before: ISO 8601.
 
-    descendants: also everything that started from it, however far down.
+    descendants: also everything that started from it, however far down; and of what came from elsewhere the copies that
+    our own runs made.
     """
 
     sessions: tuple[str, ...] = ()
@@ -77,7 +79,7 @@ class Selection:
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     """What was forgotten, or would be. attempts: ids; descendants: how many of them only because of what they started
-    from; by_task: attempts by task name."""
+    from or are copies of; by_task: attempts by task name."""
 
     attempts: tuple[str, ...]
     descendants: int
@@ -102,7 +104,10 @@ def select(connection: sqlite3.Connection, selection: Selection) -> Forgotten:
     for task in selection.tasks:
         if all(task not in (row[2], row[3]) for row in rows):
             raise NotFound(f"nothing was tried on {task}; kope db info lists tasks")
-    everything = _below(rows, chosen) if selection.descendants else chosen
+    everything = chosen
+    if selection.descendants:
+        everything = _below(rows, chosen)
+        everything = _below(rows, everything | copies_of(connection, everything))
     counts: dict[str, int] = {}
     for row in rows:
         if row[0] in everything:

@@ -72,7 +72,7 @@ def test_stats_are_printed(db: Path) -> None:
 def test_forget_asks_first_and_says_what_goes(db: Path) -> None:
     argv = ["db", "forget", "--node", "a1", "--db", str(db)]
     assert kope([*argv, "--dry-run"]).stdout == (
-        "3 attempts (3 on rms_norm), 2 of them for what they started from. Nothing was forgotten.\n"
+        "3 attempts (3 on rms_norm), 2 of them for what they started from or copy. Nothing was forgotten.\n"
     )
     assert "Nothing was forgotten." in kope(argv, text="n\n").stdout
     assert rows(db, "SELECT count(*) FROM attempts") == [(3,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sqlite3
@@ -13,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from kope.errors import MachineError, ReadOnly
+from kope.errors import MachineError, ReadOnly, StoreError
 from kope.memory import RecallQuery, Store
 from kope.memory.database import Database
-from kope.memory.share import Choice, Form, export_file, import_file
+from kope.memory.share import Choice, Form, export_file, foreign, import_file
 from tests.memory.samples import begin, grow, rows, task_of
 from tests.memory.test_crash import start
 
@@ -150,3 +151,43 @@ def test_sqlite_alone_reads_an_export(theirs: Path, tmp_path: Path) -> None:
         120,
     )
     connection.close()
+
+
+def test_file_exchanged_while_it_is_taken_in_is_read_as_it_was(theirs: Path, path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with Store.open(other) as store:
+        grow(store, begin(store, task_of("exp")), 3, task=task_of("exp"))
+    expected = rows(theirs, "SELECT id, content_digest FROM attempts ORDER BY id")
+
+    def exchange(what: str, _done: int, _all: int) -> None:
+        if what == "checking" and other.exists():
+            other.replace(theirs)
+
+    assert import_file(path, theirs, progress=exchange).refused == 0
+    assert not other.exists()
+    assert rows(path, "SELECT id, content_digest FROM attempts ORDER BY id") == expected
+
+
+@pytest.mark.parametrize("change", ["grows", "is written", "shrinks"])
+def test_file_that_changes_while_it_is_copied_is_refused(
+    theirs: Path, path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    room = foreign._require_room
+
+    def then_changed(file: Path, folder: Path, size_bytes: int) -> None:
+        room(file, folder, size_bytes)
+        with file.open("rb+") as written:
+            if change == "grows":
+                written.seek(0, 2)
+                written.write(b"more")
+            elif change == "shrinks":
+                written.truncate(size_bytes - 4096)
+            else:
+                written.seek(5000)
+                written.write(b"else")
+        os.utime(file, ns=(1, 1))
+
+    monkeypatch.setattr(foreign, "_require_room", then_changed)
+    with pytest.raises(StoreError, match="changed while it was read; wait until it is complete"):
+        import_file(path, theirs)
+    assert not path.exists()

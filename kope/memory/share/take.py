@@ -25,6 +25,9 @@ from kope.memory.share.unit import Unit
 
 Progress = Callable[[str, int, int], None]
 
+_LARGE_CACHE = "PRAGMA cache_size = -98304"
+"""96 MB: rows of a large file land all over the indexes, whose pages would go out and come back again and again."""
+
 
 def take(
     database: Database,
@@ -38,7 +41,12 @@ def take(
     trusted: its attempts count like own ones at once, because the user knows where the file is from.
     """
     with looked.found.guarded(), database.write() as connection:
-        _write(connection, looked, trusted, progress)
+        (before,) = connection.execute("PRAGMA cache_size").fetchone()
+        connection.execute(_LARGE_CACHE)
+        try:
+            _write(connection, looked, trusted, progress)
+        finally:
+            connection.execute(f"PRAGMA cache_size = {before}")
     return looked.taken
 
 
