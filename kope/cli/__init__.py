@@ -37,6 +37,7 @@ _NOUNS = (
     "report",
     "doctor",
 )
+_FREE = "free space and run the same command again"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -58,7 +59,12 @@ class ErrorEdge(TyperGroup):
             if error.errno not in _FULL:
                 raise
             where = f" while writing {error.filename}" if error.filename else ""
-            _fail(f"the disk is full{where}; free space and run the same command again")
+            _fail(f"the disk is full{where}; {_FREE}")
+        except Exception as error:
+            # SQLite's, of a file that is still being made: it says neither which nor why in its class.
+            if getattr(error, "sqlite_errorname", "") != "SQLITE_FULL":
+                raise
+            _fail(f"the disk is full; {_FREE}")
 
 
 def _fail(message: str) -> NoReturn:
