@@ -19,6 +19,7 @@ from kope.config import Settings
 from kope.context import Assembled, Briefing, Budget, Policy, Sources, assemble, check_own, counter_for
 from kope.errors import ConfigError, KopeError
 from kope.evaluate import CaseLibrary, ReferenceRunner, TaskEvaluator
+from kope.evaluate.capacity import case_bytes
 from kope.library import Library
 from kope.lookup import SessionLookup
 from kope.loop import Compare, Parts
@@ -139,6 +140,31 @@ def evaluator(settings: Settings, *, seed: int = 0, progress: Callable[[str], No
     jobs = judged_on.jobs if isinstance(judged_on, AscendTarget) else settings.jobs
     limit_s = judged_on.time_limit_s if isinstance(judged_on, AscendTarget) else 10.0
     return TaskEvaluator(judged_on, case_library(settings), jobs=jobs, time_limit_s=limit_s, seed=seed)
+
+
+def timeline(settings: Settings, task: Task, candidate: Candidate, case_id: str | None) -> str:
+    """Return what the pipes did in a case of a task, the largest by default, as the text of a Chrome trace.
+
+    Raises ConfigError on a card, for a case the task does not have, and for a candidate that does not get through it.
+    """
+    from kope.evaluate.verify import launch_case
+    from kope.target.twin.timeline import as_text
+
+    twin = target(settings)
+    if not isinstance(twin, TwinTarget):
+        raise ConfigError("a timeline is modelled by the twin; on a card use msopprof, or give --target twin")
+    known = {case.id: case for case in task.cases}
+    if case_id is not None and case_id not in known:
+        raise ConfigError(f"{task.name} has no case {case_id!r}; choose one of {', '.join(known)}")
+    case = known[case_id] if case_id is not None else max(task.cases, key=case_bytes)
+    with twin.build_cache.scratch() as folder:
+        (prepared,) = case_library(settings).prepare(task, [case])
+        built = twin.build(candidate, folder / "build")
+        launch = launch_case(task, prepared, folder)
+        trace = twin.trace(built, launch, folder / "run", time_limit_s=120.0) if built.executable else None
+    if trace is None:
+        raise ConfigError(f"no timeline of case {case.id}: the kernel does not get through it; see the verdict")
+    return as_text(trace)
 
 
 def self_test(settings: Settings, folder: Path) -> SelfTest:

@@ -28,10 +28,15 @@ def evaluate(
     every: Annotated[
         bool, typer.Option("--every", help="Judge all cases, also after one that failed; slower for a wrong kernel.")
     ] = False,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", help="File for a timeline of the twin; open it at ui.perfetto.dev.")
+    ] = None,
+    case: Annotated[str | None, typer.Option("--case", help="The case the timeline shows. [the largest]")] = None,
     json: JsonOption = False,
 ) -> None:
     """Judge a candidate on every case of a task; nothing is learned. Exits with 1 unless it is verified."""
     from kope import config, wiring
+    from kope.cli.best import write
     from kope.model import Verdict
     from kope.report import verdict
 
@@ -46,6 +51,9 @@ def evaluate(
             outcome = judge.judge_all(found, candidate, folder)
         else:
             outcome = judge.evaluate(found, candidate, folder, promote=lambda times_us: True)
+        if trace is not None:
+            tell("modelling the timeline")
+            write(trace, wiring.timeline(settings, found, candidate, case))
     fingerprint = judge.fingerprint()
     if json:
         print_json(verdict.verdict_document(found, candidate, fingerprint, outcome))
@@ -54,5 +62,7 @@ def evaluate(
             print_rich(verdict.verdict_table(found, fingerprint, outcome))
         for line in verdict.finding_lines(outcome.diagnostics):
             say(line)
+        if spent := verdict.spending_line(outcome):
+            say(spent)
         say(verdict.verdict_line(found, outcome))
     raise typer.Exit(0 if outcome.verdict is Verdict.VERIFIED else 1)

@@ -30,7 +30,7 @@ def report(
     from kope.errors import NotFound
     from kope.report import overview
     from kope.report.table import attempts_table
-    from kope.report.verdict import failure_lines
+    from kope.report.verdict import failure_lines, spending_line
     from kope.wiring import open_existing
 
     settings = config.load({"db": db})
@@ -50,5 +50,8 @@ def report(
     else:
         for name, group in overview.by_task(attempts).items():
             print_rich(attempts_table(name, case_counts[group[0].task_digest], group))
+            best = overview.best_of(group)
+            if best is not None and (spent := spending_line(best.outcome)):
+                say(f"best: {spent}")
             for line in failure_lines(group):
                 say(line)

@@ -63,6 +63,9 @@ def run(
         Path | None, typer.Option(help="Folder a program runs in and may write. [the current one]")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for outputs, as .npy.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", help="File for a timeline; open it at ui.perfetto.dev.")
+    ] = None,
     checks: ModeOption = "normal",
     sanitize: SanitizeOption = None,
     root: RootOption = None,
@@ -74,6 +77,8 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Run any kernel or program, look for defects, model its time. Exits with 1 unless all is well."""
+    from kope.cli.best import write
+    from kope.target.twin import timeline
     from kope.target.twin.foreign import description
 
     _one_of(checks, ("normal", "strict", "adversarial", "off"), "--checks")
@@ -86,8 +91,11 @@ def run(
             arguments=arguments or (),
             checks=checks,  # type: ignore[arg-type]
             output=output,
+            trace=trace is not None,
             time_limit_s=time_limit,
         )
+    if trace is not None and done.launches:
+        write(trace, timeline.as_text(timeline.chrome_trace(done.launches, foreign.target.parameters)))
     _show(done, foreign, json)
 
 
@@ -125,12 +133,12 @@ def _show(done: ForeignRun, foreign: Foreign, json: bool) -> None:
     from kope.report import verdict
 
     if json:
-        print_json(report.run_document(done, foreign.target.parameters.chip))
+        print_json(report.run_document(done, foreign.target.parameters))
     else:
         if done.kind == "program" and done.log:
             say(done.log.rstrip())
         if done.launches:
-            print_rich(report.launch_table(done, f"twin:{foreign.target.parameters.label}"))
+            print_rich(report.launch_table(done, foreign.target.parameters))
         for line in [*report.comparison_lines(done), *verdict.finding_lines(done.diagnostics)]:
             say(line)
         say(

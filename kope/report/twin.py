@@ -13,22 +13,22 @@ from rich.table import Table
 from kope.report.document import diagnostic_document
 from kope.report.table import duration
 from kope.target.twin.foreign import ForeignRun
+from kope.target.twin.limit import PIPES, limit_of
+from kope.target.twin.parameters import ParameterSet
 
-PIPES = ("scalar", "vec", "mte2", "mte3")
 
-
-def run_document(run: ForeignRun, chip: str) -> dict[str, Any]:
+def run_document(run: ForeignRun, parameters: ParameterSet) -> dict[str, Any]:
     """Return a run, or a check, as a JSON-able value. Times in microseconds, modelled."""
     return {
         "kind": run.kind,
         "kernels": list(run.kernels),
-        "chip": chip,
+        "chip": parameters.chip,
         "ok": run.ok,
         "compiled": run.compiled,
         "returncode": run.returncode,
         "time_us": run.duration_us,
         "bound_us": run.bound_us,
-        "launches": [_launch_document(launch) for launch in run.launches],
+        "launches": [_launch_document(launch, parameters) for launch in run.launches],
         "compared": [
             {"name": one.name, "right": one.right, "worst": one.worst, "wrong": one.wrong, "numel": one.numel}
             for one in run.compared
@@ -38,7 +38,8 @@ def run_document(run: ForeignRun, chip: str) -> dict[str, Any]:
     }
 
 
-def _launch_document(launch: Mapping[str, Any]) -> dict[str, Any]:
+def _launch_document(launch: Mapping[str, Any], parameters: ParameterSet) -> dict[str, Any]:
+    limit = limit_of(launch, parameters)
     return {
         "kernel": launch["kernel"],
         "line": launch["line"],
@@ -46,7 +47,12 @@ def _launch_document(launch: Mapping[str, Any]) -> dict[str, Any]:
         "time_us": launch["duration_us"],
         "ub_peak_bytes": launch["ub_peak_bytes"],
         "busy_share": utilisation(launch),
+        "limit": {"unit": limit.unit, "share": round(limit.share, 4)},
     }
+
+
+UNKNOWN = "Not in the model: bank conflicts, instruction cache, other programs on the card; see docs/twin.md."
+"""What a reader of modelled times must know, in a line."""
 
 
 def utilisation(launch: Mapping[str, Any]) -> dict[str, float]:
@@ -56,17 +62,24 @@ def utilisation(launch: Mapping[str, Any]) -> dict[str, float]:
     return {pipe: round(sum(row[2 + k] for row in rows) / total, 4) if total else 0.0 for k, pipe in enumerate(PIPES)}
 
 
-def launch_table(run: ForeignRun, label: str) -> Table:
-    """Return a line per launch: blocks, time, how busy each pipe was, how much of the unified buffer it took."""
-    table = Table(title=f"launches: times modelled ({label})", title_justify="left")
+def launch_table(run: ForeignRun, parameters: ParameterSet) -> Table:
+    """Return a line per launch: blocks, time, how busy each pipe was, what limits it, how much of the UB it took."""
+    table = Table(
+        title=f"launches: times modelled (twin:{parameters.label})",
+        caption="busy: share of the cores' time. limit: the unit that alone needs most of the launch's time.\n"
+        + UNKNOWN,
+        title_justify="left",
+        caption_justify="left",
+    )
     table.add_column("kernel")
-    for heading in ("blocks", "time", *(f"{pipe} busy" for pipe in PIPES), "UB"):
+    for heading in ("blocks", "time", *(f"{pipe} busy" for pipe in PIPES), "limit", "UB"):
         table.add_column(heading, justify="right")
     for launch in run.launches:
         busy = utilisation(launch)
         shares = [f"{busy[pipe]:.0%}" for pipe in PIPES]
+        limit = str(limit_of(launch, parameters))
         size = f"{launch['ub_peak_bytes'] / 1024:.1f} KB"
-        table.add_row(launch["kernel"], str(launch["blocks"]), duration(launch["duration_us"]), *shares, size)
+        table.add_row(launch["kernel"], str(launch["blocks"]), duration(launch["duration_us"]), *shares, limit, size)
     return table
 
 

@@ -5,6 +5,7 @@ Where the verdict comes from, and where it is printed, is the caller's business.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
@@ -15,6 +16,7 @@ from kope.model import Attempt, Candidate, CaseResult, Diagnostic, Fingerprint, 
 from kope.objective import bound_share, typical_us
 from kope.report.document import diagnostic_document, fingerprint_document, time_label
 from kope.report.table import duration
+from kope.target.profile import bottleneck, pipe_shares
 
 FAILURES_SHOWN = 3
 
@@ -117,6 +119,19 @@ def failure_lines(attempts: Sequence[Attempt]) -> list[str]:
         lines.append(f"attempt {attempt.iteration} ({attempt.proposal.move}) failed at {attempt.outcome.stage.value}:")
         lines += [f"    {line}" for line in finding_lines(errors[:1])]
     return lines
+
+
+def spending_line(outcome: Outcome) -> str | None:
+    """Return what the time of an outcome's cases goes to, and how busy the pipes are; None without a profile."""
+    found = [result.counters for result in outcome.cases if bottleneck(result.counters)]
+    if not found:
+        return None
+    units = Counter(bottleneck(counters) for counters in found)
+    shares = [pipe_shares(counters) for counters in found]
+    means = {pipe: sum(share[pipe] for share in shares) / len(shares) for pipe in shares[0]}
+    busy = ", ".join(f"{pipe} {mean:.0%}" for pipe, mean in sorted(means.items(), key=lambda item: -item[1]) if mean)
+    where = ", ".join(f"{unit} in {count}" for unit, count in units.most_common())
+    return f"cases by what limits them: {where}; of the cores' time, on average: {busy}"
 
 
 def verdict_line(task: Task, outcome: Outcome) -> str:

@@ -202,6 +202,15 @@ PIPES = {
 """The profilers' word for a pipe -> KOPE's; op_summary says mac for cube."""
 
 
+def pipe_shares(values: Mapping[str, float]) -> dict[str, float]:
+    """Return for each pipe of PIPES the share of core time in which it works; 0 where the profile does not say."""
+    core_us = values.get("aiv_time(us)", 0.0) or values.get("aic_time(us)", 0.0)
+    shares = dict.fromkeys(PIPES.values(), 0.0)
+    for name, pipe in PIPES.items():
+        shares[pipe] = max(shares[pipe], _share(values, name, core_us))
+    return shares
+
+
 def bottleneck(values: Mapping[str, float]) -> str:
     """Name what a time goes to: "mte2", "mte3", "vector", "scalar" (also "cube", "mte1"), "launch", or "" when unknown.
 
@@ -210,9 +219,7 @@ def bottleneck(values: Mapping[str, float]) -> str:
     """
     core_us = values.get("aiv_time(us)", 0.0) or values.get("aic_time(us)", 0.0)
     duration_us = values.get(DURATION, 0.0)
-    shares = dict.fromkeys(PIPES.values(), 0.0)
-    for name, pipe in PIPES.items():
-        shares[pipe] = max(shares[pipe], _share(values, name, core_us))
+    shares = pipe_shares(values)
     if core_us <= 0.0 or not any(shares.values()):
         return ""
     if duration_us > 0.0 and core_us < 0.5 * duration_us:

@@ -13,9 +13,11 @@ from kope.target.twin import TwinTarget, parameters
 
 
 def test_all_sets_hold_the_same_names() -> None:
-    assert parameters.names() == ("910b1", "910b2", "910b3", "910b4", "910c")
-    keys = {name: set(parameters.load(name).values) for name in parameters.names()}
+    assert parameters.names() == ("910b1", "910b2", "910b2:2", "910b3", "910b4", "910c")
+    cached = {"l2_gbps", "l2_write_back_bytes"}
+    keys = {name: set(parameters.load(name).values) - cached for name in parameters.names()}
     assert len({frozenset(found) for found in keys.values()}) == 1
+    assert cached < set(parameters.load("910b2:2").values)
 
 
 @pytest.mark.parametrize("name", parameters.names())
@@ -44,7 +46,7 @@ def test_with_a_cache_the_bound_is_what_must_come_from_memory_or_pass_the_cache(
 
 
 def test_unknown_set_names_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="choose one of 910b1, 910b2, 910b3, 910b4, 910c"):
+    with pytest.raises(ConfigError, match="choose one of 910b1, 910b2, 910b2:2, 910b3, 910b4, 910c"):
         parameters.load("950pr")
 
 

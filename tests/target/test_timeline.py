@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kope.target.twin import TwinTarget, timeline
+from kope.target.twin.limit import Limit, limit_of
 from kope.target.twin.parameters import load
 
 from .launching import Call, build, kernel, launch_case
@@ -105,3 +106,25 @@ def test_what_there_was_no_room_for_is_counted_and_launches_follow_each_other() 
         ("k", 0, 5.0, 5.0),
         ("Add", 1, 8.5, 1.0),
     ]
+
+
+def launch_of(busy_us: tuple[float, float, float, float], moved_bytes: int, duration_us: float) -> dict[str, Any]:
+    """One core's row as the harness writes it."""
+    row = [0, duration_us, *busy_us, 0.0, 1, 1, 1, 1, moved_bytes, 0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    return {"duration_us": duration_us, "rows": [row]}
+
+
+@pytest.mark.parametrize(
+    ("busy_us", "moved_bytes", "unit", "share"),
+    [
+        ((1.0, 8.0, 5.0, 2.0), 0, "vec", 0.8),
+        ((9.0, 8.0, 5.0, 2.0), 0, "scalar", 0.9),
+        ((1.0, 2.0, 9.0, 2.0), 0, "mte2", 0.9),
+        ((1.0, 2.0, 9.0, 2.0), 14_000_000, "memory", 0.8),
+        ((0.1, 0.2, 0.3, 0.2), 0, "launch", 0.3),
+    ],
+)
+def test_the_limit_is_the_unit_that_alone_needs_most(
+    busy_us: tuple[float, float, float, float], moved_bytes: int, unit: str, share: float
+) -> None:
+    assert limit_of(launch_of(busy_us, moved_bytes, 10.0), load("910b2")) == Limit(unit, pytest.approx(share))

@@ -6,6 +6,7 @@ runtime's account; here it is only put into another form.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,6 +53,13 @@ def chrome_trace(launches: Sequence[Mapping[str, Any]], parameters: ParameterSet
         },
         "traceEvents": [*_headings(sorted(blocks)), *events],
     }
+
+
+def as_text(trace: Mapping[str, Any]) -> str:
+    """Return a trace as JSON, an event a line."""
+    head = {name: value for name, value in trace.items() if name != "traceEvents"}
+    events = ",\n".join(json.dumps(event, separators=(",", ":")) for event in trace["traceEvents"])
+    return json.dumps(head)[:-1] + f', "traceEvents": [\n{events}\n]}}\n'
 
 
 def _event(name: str, process: int, thread: int, start_us: float, span_us: float, told: Mapping[str, Any]) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from kope import sandbox
 from kope.errors import LaunchError, ToolMissing
 from kope.model import Built, Candidate, Diagnostic, LaunchCase
-from kope.target.twin import launch, runner
+from kope.target.twin import launch, runner, timeline
 from kope.target.twin.foreign import description as descriptions
 from kope.target.twin.foreign import includes as include_files
 from kope.target.twin.foreign.build import ForeignBuilder, Order, Unit
@@ -92,6 +92,7 @@ class Foreign:
     sanitize: bool = False
     _builder: ForeignBuilder | None = field(default=None, init=False)
     _own: tuple[str, ...] = field(default=(), init=False)
+    _spans: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         """Raises ToolMissing when sanitizers are asked of a compiler that comes without their runtime."""
@@ -114,14 +115,17 @@ class Foreign:
         arguments: Sequence[str] = (),
         checks: Checks = "normal",
         output: Path | None = None,
+        trace: bool = False,
         workdir: Path | None = None,
         time_limit_s: float = 120.0,
     ) -> ForeignRun:
         """Compile and run a source.
 
         given: what a kernel or candidate is launched with; a program takes none, but a folder it runs in and arguments.
-        output: folder for the outputs as .npy. Raises LaunchError when the description does not fit the source.
+        output: folder for the outputs as .npy. trace: keep what every pipe did when, with the launches.
+        Raises LaunchError when the description does not fit the source.
         """
+        self._spans = timeline.MOST_SPANS if trace else 0
         with _scratch(self.target, workdir) as work:
             kind, names, built = self._build(file, given, work)
             if built.executable is None:
@@ -196,7 +200,7 @@ class Foreign:
         return Order(units, found, searched, own, self.defines, program, self.sanitize)
 
     def _words(self, checks: Checks) -> dict[str, str]:
-        return {"checks": checks, "chip": self.target.parameters.chip}
+        return {"checks": checks, "chip": self.target.parameters.chip, "spans": str(self._spans)}
 
     def _parameters(self) -> dict[str, float]:
         return {**self.target.parameters.values, "device_time_limit_us": DEVICE_TIME_LIMIT_US}
