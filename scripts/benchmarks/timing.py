@@ -3,11 +3,11 @@
     scripts/bench timing --corpus DIR [--chip 910b2:2] [--fit] [--cases]
 
 DIR is a checkout of CANN Bench, whose metadata hold times of the vendor's library on a 910B2. Used are cases that were
-measured (not those at the cap of ten times the ideal time or 10 us, which the file's own description names) and in which
-the library ran a single kernel, as the note of the case says. STANDS_FOR names the kernel of ours that stands for each
-operator: derived from the shipped task, with one schedule for all sizes. Operators are split before anything is fitted:
-the five with the smallest sha256 of their name are held out. --fit searches the FITTED parameters on the others and prints
-them with their error; without it the set as it is shipped is judged.
+measured (not those at the cap of ten times the ideal time or 10 us, which the file's own description names) and in
+which the library ran a single kernel, as the note of the case says. STANDS_FOR names the kernel of ours that stands for
+each operator: derived from the shipped task, with one schedule for all sizes. Operators are split before anything is
+fitted: the five with the smallest sha256 of their name are held out. --fit searches the FITTED parameters on the others
+and judges what it finds; without it the set as it is shipped is judged.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kope import config
 from kope.derive import Schedule, capture_graph, emit
 from kope.derive.budget import fits
 from kope.model import Built, Candidate, Case, LaunchCase, Task, TensorFile, TensorSpec
+from kope.target.twin import TwinTarget
 from kope.task.imported import read_suite
 from kope.task.lookup import find_task, shipped_folder
-from kope.target.twin import TwinTarget
 
 HELD_OUT = 5
 CAP = 10.0
@@ -68,8 +68,8 @@ FITTED: Mapping[str, tuple[float, ...]] = {
     "l2_write_back_bytes": (0.0, 16e6, 32e6, 48e6, 64e6, 96e6, 128e6),
     "vector_head_cycles": (4.0, 8.0, 16.0, 24.0, 32.0, 48.0),
 }
-"""What is searched, by coordinates over these values. Published numbers are kept, except the bandwidth of device memory,
-of which the vendor prints the peak and measured kernels reach less."""
+"""What is searched, by coordinates over these values. Published numbers are kept, except the bandwidth of device
+memory, of which the vendor prints the peak and measured kernels reach less."""
 
 
 @dataclass(frozen=True)
