@@ -4,7 +4,7 @@
 
 DB is a memory of finished searches on the first chip (`scripts/bench memory` leaves such files); of several, each is
 one seed. On the second chip the tasks run in the seed's order: none sees the task's own attempts only; foreign sees the
-first chip's memory and them; both starts from a copy of the first chip's memory and adds what is tried here.
+first chip's memory and them; second what is tried here on all tasks; both that and a copy of the first chip's memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kope.model import Task
 from kope.report.curve import best_so_far
 from kope.target.twin import parameters
 
-ARMS = ("none", "foreign", "both")
+ARMS = ("none", "foreign", "second", "both")
 
 
 def run_arm(
@@ -42,7 +42,7 @@ def run_arm(
     file.unlink(missing_ok=True)
     if arm == "both":
         shutil.copy(source, file)
-    mode = {"none": "off", "foreign": f"only:{source}", "both": "on"}[arm]
+    mode = {"none": "off", "foreign": f"only:{source}"}.get(arm, "on")
     runs = []
     with wiring.open_writable(replace(settings, db=file)) as store:
         for task in order_of(tasks, seed):
