@@ -118,4 +118,15 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure:
             reconfigure(errors="replace")
-    app(prog_name="kope")
+    try:
+        app(prog_name="kope")
+    finally:
+        _drop_what_cannot_be_printed()
+
+
+def _drop_what_cannot_be_printed() -> None:
+    """Let Python's own flush at the end not fail once more, with a message and a status of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:  # said already: every print is flushed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
