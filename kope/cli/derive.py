@@ -44,6 +44,8 @@ def derive(
         return
     for line in plan_lines(made):
         say(line, to_stderr=output is None)
+    if made.caveat:
+        say(f"note: {made.caveat}", to_stderr=output is None)
     if output is None:
         typer.echo(source, nl=False)
     else:

@@ -199,7 +199,7 @@ def _derive_problem(task: Task) -> str | None:
         made.source(made.first())
     except DeriveError as error:
         return str(error)
-    return None
+    return made.caveat or None
 
 
 def _specs(specs: Any) -> str:

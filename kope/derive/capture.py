@@ -13,6 +13,7 @@ from kope.derive.tracing import request_for
 from kope.errors import DeriveError
 from kope.model import Task
 
+Answer = tuple[str, sandbox.Finished]
 _CHILD = Path(__file__).with_name("child.py")
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LIMITS = sandbox.Limits(wall_s=60.0, memory_bytes=1 << 30, file_bytes=1 << 24)
@@ -38,22 +39,28 @@ def capture_graph(task: Task) -> Graph:
     return found
 
 
-def _capture(task: Task, request: str) -> Graph:
+def run_child(module: str, request: str, limits: sandbox.Limits) -> Answer:
+    """Run a module's main(request, reply) on foreign code in the sandbox; what it replied, "" for nothing."""
     with tempfile.TemporaryDirectory(prefix="kope-derive-") as name:
         folder = Path(name)
         (folder / "request.json").write_text(request, encoding="utf-8")
         done = sandbox.run(
-            [sys.executable, "-I", "-B", str(_CHILD), "kope.derive.tracing", "request.json", "reply.json"],
+            [sys.executable, "-I", "-B", str(_CHILD), module, "request.json", "reply.jsonl"],
             workdir=folder,
-            limits=_LIMITS,
+            limits=limits,
             readable=[*sandbox.python_paths(), _PACKAGE],
             env=_ONE_THREAD,
         )
-        reply = folder / "reply.json"
-        try:
-            answer = json.loads(reply.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise DeriveError(_ended(task, done)) from error
+        reply = folder / "reply.jsonl"
+        return reply.read_text(encoding="utf-8") if reply.is_file() else "", done
+
+
+def _capture(task: Task, request: str) -> Graph:
+    reply, done = run_child("kope.derive.tracing", request, _LIMITS)
+    try:
+        answer = json.loads(reply)
+    except ValueError as error:
+        raise DeriveError(_ended(task, done)) from error
     if not isinstance(answer, dict) or "graph" not in answer:
         reason = answer.get("error") if isinstance(answer, dict) else None
         raise DeriveError(f"{task.name}: {reason or 'tracing gave no graph'}")

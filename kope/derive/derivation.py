@@ -40,6 +40,16 @@ class Derivation:
             return "nests"
         return "elementwise" if self.graph.flat else "rows"
 
+    @property
+    def caveat(self) -> str:
+        """Why its kernels cannot be right on all calls of the task, "" when they can."""
+        if self.graph is not None or self.task.fixed_shapes:
+            return ""
+        return (
+            f"{self.task.name}: its reference needs loop nests, whose kernels are right on the shapes of its cases "
+            "only; where no others ever come, say fixed_shapes = true in its task.toml"
+        )
+
     def first(self) -> Schedule:
         """The schedule of the first kernel. Raises DeriveError when its buffers do not fit."""
         return NEST_SCHEDULE if self.graph is None else first_schedule(self.task, self.graph)

@@ -69,6 +69,8 @@ class SearchProposer:
         drafted = any(attempt.proposal.move == DRAFT for attempt in state.history)
         try:
             made = derive(state.task, self.folder)
+            if made.caveat:
+                raise DeriveError(made.caveat)
             words = made.traits(dtypes(state.task))
             parent, base = standing(state, made)
             if parent is None and not drafted:

@@ -306,7 +306,7 @@ def test_kernel_of_somebody_else_does_not_stand_for_the_first_one() -> None:
 
 
 def down_columns(body: str = "return x.max(axis=0)") -> Task:
-    return small_task(body, [{"x": (40, 70)}, {"x": (300, 9)}])
+    return replace(small_task(body, [{"x": (40, 70)}, {"x": (300, 9)}]), fixed_shapes=True)
 
 
 def test_a_kernel_of_loop_nests_is_searched_by_moves_of_its_own() -> None:
@@ -318,6 +318,12 @@ def test_a_kernel_of_loop_nests_is_searched_by_moves_of_its_own() -> None:
     assert {attempt.proposal.parent_id for attempt in history[2:]} == {"a2"}
     first, later = history[0].proposal.plan, history[-1].proposal.plan
     assert {name for name in later if later[name] != first[name]} <= NEST_FIELDS
+
+
+def test_loop_nests_are_not_proposed_where_other_shapes_may_come() -> None:
+    proposal = SearchProposer().propose(state_of(replace(down_columns(), fixed_shapes=False)))
+    assert proposal.source is None
+    assert "say fixed_shapes = true" in proposal.reason
 
 
 def test_what_led_to_the_best_nests_of_one_operator_is_taken_over_on_the_next() -> None:

@@ -9,27 +9,23 @@ import functools
 import hashlib
 import importlib.util
 import json
-import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kope import sandbox
+from kope.derive.capture import run_child
 from kope.derive.nest.tensors import TensorGraph
 from kope.errors import DeriveError
 from kope.model import Case, Task
 
-_PACKAGE = Path(__file__).resolve().parents[2]
-_CHILD = _PACKAGE / "derive" / "child.py"
 _MODULES = {"torch": "kope.derive.nest.torch_child", "numpy": "kope.derive.nest.numpy_child"}
 _WALL_S = 120.0
 _WALL_PER_CASE_S = 20.0
 _MEMORY_BYTES = 4 << 30
 _ADDRESS_BYTES = 64 << 30
 """Fake tensors take no memory, but PyTorch reserves address space."""
-_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 _captured: dict[str, dict[str, Captured]] = {}
 
@@ -57,7 +53,7 @@ def capture_tensors(task: Task, folder: Path | None = None) -> Mapping[str, Capt
     key = hashlib.sha256(f"{_rules()} {task.framework} {request}".encode()).hexdigest()
     if key not in _captured:
         kept = folder / f"{key}.jsonl" if folder is not None else None
-        lines = _read(kept) if kept is not None and kept.is_file() else _run(task, request)
+        lines = _lines(kept.read_text(encoding="utf-8")) if kept is not None and kept.is_file() else _run(task, request)
         _captured[key] = dict(_parsed(task, lines))
         if kept is not None and not kept.is_file():
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -130,32 +126,21 @@ def _plain(value: Any) -> Any:
 def _run(task: Task, request: str) -> list[str]:
     if task.framework == "torch" and importlib.util.find_spec("torch") is None:
         raise DeriveError(f"{task.name} has a PyTorch reference; deriving needs it: pip install 'kope[torch]'")
-    with tempfile.TemporaryDirectory(prefix="kope-capture-") as name:
-        folder = Path(name)
-        (folder / "request.json").write_text(request, encoding="utf-8")
-        limits = sandbox.Limits(
-            wall_s=_WALL_S + _WALL_PER_CASE_S * len(task.cases),
-            memory_bytes=_MEMORY_BYTES,
-            address_bytes=_ADDRESS_BYTES,
-            file_bytes=1 << 28,
-        )
-        done = sandbox.run(
-            [sys.executable, "-I", "-B", str(_CHILD), _MODULES[task.framework], "request.json", "reply.jsonl"],
-            workdir=folder,
-            limits=limits,
-            readable=[*sandbox.python_paths(), _PACKAGE],
-            env=_ENVIRONMENT,
-        )
-        reply = folder / "reply.jsonl"
-        lines = _read(reply) if reply.is_file() else []
-    if not lines:
+    limits = sandbox.Limits(
+        wall_s=_WALL_S + _WALL_PER_CASE_S * len(task.cases),
+        memory_bytes=_MEMORY_BYTES,
+        address_bytes=_ADDRESS_BYTES,
+        file_bytes=1 << 28,
+    )
+    reply, done = run_child(_MODULES[task.framework], request, limits)
+    if not reply:
         tail = done.output.strip().splitlines()[-1:] or [done.stopped or f"exit status {done.returncode}"]
         raise DeriveError(f"{task.name}: capturing the reference failed: {tail[0][:200]}; fix the reference")
-    return lines
+    return _lines(reply)
 
 
-def _read(file: Path) -> list[str]:
-    return [line for line in file.read_text(encoding="utf-8").split("\n") if line]
+def _lines(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line]
 
 
 def _parsed(task: Task, lines: Iterable[str]) -> Iterable[tuple[str, Captured]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,32 @@ def exported(function: Any, case: dict[str, Any]) -> Any:
         tensors = tuple(
             torch.empty(item["shape"], dtype=wide_dtype(torch, item["dtype"])) for item in case["inputs"] if item
         )
-    with torch.no_grad(), warnings.catch_warnings():
+    with torch.no_grad(), warnings.catch_warnings(), converting_anew(torch.nn):
         warnings.simplefilter("ignore")  # PyTorch's about itself
         program = torch.export.export(Reference(), tensors, strict=False)
         return program.run_decompositions()
+
+
+@contextmanager
+def converting_anew(nn: Any) -> Iterator[None]:
+    """Modules that a reference builds get new parameters when it converts them: fake ones cannot change in place."""
+    in_place, parameter = nn.Module._apply, nn.Parameter
+
+    def convert(module: Any, function: Any, recurse: bool = True) -> Any:
+        for child in module.children() if recurse else ():
+            child._apply(function)
+        for held in (module._parameters, module._buffers):
+            for name, tensor in held.items():
+                if tensor is not None:
+                    made = function(tensor)
+                    held[name] = parameter(made, tensor.requires_grad) if held is module._parameters else made
+        return module
+
+    nn.Module._apply = convert
+    try:
+        yield
+    finally:
+        nn.Module._apply = in_place
 
 
 def native_dtypes(function: Any, case: dict[str, Any]) -> list[str]:
