@@ -1,21 +1,27 @@
 """One step of the method cut in two: `ask` hands the prompt out, `tell` takes the candidate in, whoever wrote it.
 
-What happens in between (a person, an agent, an hour, another process) leaves no trace but the ask in the database.
+What happens in between (a person, an agent, an hour, another process) leaves no trace but the ask in the database, and
+on it what was looked up for the answer.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
-from kope.context import Assembled
+from kope.context import Assembled, LedgerLine, estimate_tokens
+from kope.context.lineage import Forest
+from kope.context.quote import one_line
 from kope.errors import ConfigError, ProposerError
 from kope.loop import Parts, Standing, state_of, try_proposal
-from kope.memory import Ask
-from kope.model import Attempt, Proposal, State, Task
+from kope.memory import Ask, Store
+from kope.model import Attempt, Proposal, Recall, State, Task
 from kope.propose.reply import parse_reply
 from kope.session import SessionMemory, sent
 
+LOOK_UPS = 6
+"""How often something may be looked up for one answer: as often as a model may that asks in its own turns."""
+_LOOKED_UP = "looked up"
 _REPLY = re.compile(r"^(?:```|~~~|<{5,} ?SEARCH)", re.MULTILINE)
 """What no source begins a line with, and the reply of a model does."""
 
@@ -43,6 +49,26 @@ def ask(task: Task, parts: Parts, memory: SessionMemory) -> tuple[Ask, Assembled
     _, prompt = prompt_for(task, parts)
     kept = memory.store.ask(memory.session_id, task.digest, sent(prompt), used=prompt.used, parent_id=prompt.base_id)
     return kept, prompt
+
+
+def require_look_up_left(asked: Ask) -> None:
+    """Raise ConfigError when as much was looked up for the answer to an ask as may be."""
+    if sum(line.get("reason") == _LOOKED_UP for line in asked.ledger) >= LOOK_UPS:
+        raise ConfigError(
+            f"{LOOK_UPS} look-ups were answered for ask {asked.id}; write the kernel and hand it in with kope tell"
+        )
+
+
+def note_look_up(asked: Ask, words: str, found: Recall, store: Store) -> str:
+    """Return what was recalled for the answer to an ask, as the tree a prompt shows, and keep it with the ask.
+
+    So the attempt that answers it says what it was told, as one does whose prompt held it.
+    """
+    used = tuple(item.experience.id for item in found.items)
+    text = Forest.of(found).draw(used)
+    line = LedgerLine("warm", f"recall: {one_line(words, 80)}", estimate_tokens(text), _LOOKED_UP, True)
+    store.add_to_ask(asked, used, asdict(line))
+    return text
 
 
 @dataclass(frozen=True, slots=True)

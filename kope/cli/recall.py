@@ -35,6 +35,9 @@ def recall(
         list[str] | None, typer.Option(help="Only these: effective, partial, ineffective, negative.")
     ] = None,
     starter: Annotated[bool, typer.Option("--starter", help="Also from the memory that comes with KOPE.")] = False,
+    ask: Annotated[
+        str | None, typer.Option("--ask", help="For the answer to this ask: six times at most, and kept with it.")
+    ] = None,
     tree: Annotated[bool, typer.Option("--tree", help="Show parent -> move -> outcome, as prompts do.")] = False,
     db: options.DbOption = None,
     json: options.JsonOption = False,
@@ -42,7 +45,7 @@ def recall(
     """Show which experiences would be recalled, best first, and why."""
     if not text and task is None:
         raise typer.BadParameter("give TEXT, or --task TASK, or both")
-    from kope import config
+    from kope import asking, config
     from kope.cli.setup import the_task
     from kope.memory import Filters, RecallQuery, Scope, Store
     from kope.memory.embedding import embedder_named
@@ -60,11 +63,15 @@ def recall(
         bare = more is not None and not settings.db.exists()
         place = Path(":memory:") if bare else settings.db
         store = opened.enter_context(Store.open(place, embedder=embedder_named(settings.embedder), create=bare))
+        asked = store.asked(ask) if ask is not None else None
+        if asked is not None:
+            asking.require_look_up_left(asked)
         tried_last = store.hardware_tried_last() or (more.hardware_tried_last() if more is not None else "")
         here = hardware if hardware is not None else tried_last
         query = RecallQuery(text=text) if task is None else _task_query(store, the_task(settings, task), text, here)
         query = replace(query, hardware=here, filters=filters, limit=limit, moves=False)
         found = store.recall(query, Scope(source=more))
+        drawn = asking.note_look_up(asked, text or str(task), found, store) if asked is not None else ""
     if json:
         print_json(experience.recall_document(found, query))
         return
@@ -73,6 +80,8 @@ def recall(
             say(note, to_stderr=True)
     if not found.items:
         say(f"nothing in {settings.db} fits; kope db info shows what there is")
+    elif drawn:
+        say(drawn)
     elif tree:
         from kope.context.lineage import Forest
 

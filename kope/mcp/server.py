@@ -99,9 +99,10 @@ class _Tools:
         text: Words = "",
         task: Annotated[str | None, Field(description="For this task: its own words are looked for as well.")] = None,
         limit: Annotated[int, Field(ge=1, le=50)] = 8,
+        ask: Annotated[str | None, Field(description="The id that ask gave: kept with it, six times at most.")] = None,
     ) -> Document:
         """Find experiences of earlier attempts, failures too, each with its reason; as parent -> move -> outcome."""
-        return await _called(functools.partial(self._bench.recall, text, task, limit))
+        return await _called(functools.partial(self._bench.recall, text, task, limit, ask))
 
     async def neighbourhood(
         self, experience: Annotated[str, Field(description="The id of an experience, from recall.")]

@@ -52,12 +52,20 @@ class Workbench:
         counts = [(name, *tried.get(name, (0, 0))) for name in names]
         return {"tasks": [{"name": name, "attempts": count, "verified": right} for name, count, right in counts]}
 
-    def recall(self, text: str, task: str | None, limit: int) -> dict[str, Any]:
-        """Return experiences that fit a text, a task or both, as a tree and one by one."""
+    def recall(self, text: str, task: str | None, limit: int, ask: str | None = None) -> dict[str, Any]:
+        """Return experiences that fit a text, a task or both, as a tree and one by one.
+
+        ask: for the answer to which; it is kept with it, and counted.
+        """
         with wiring.open_existing(self.settings) as store:
+            asked = store.asked(ask) if ask else None
+            if asked is not None:
+                asking.require_look_up_left(asked)
             hardware = store.hardware_tried_last()
             query = RecallQuery.for_task(self.task(task), text=text) if task else RecallQuery(text=text)
             found = store.recall(replace(query, hardware=hardware, limit=limit, moves=False))
+            if asked is not None:
+                asking.note_look_up(asked, text or str(task), found, store)
         items = [{"reason": item.reason, **_experience(item.experience)} for item in found.items]
         tree = Forest.of(found).draw([item.experience.id for item in found.items])
         return {"tree": tree, "items": items, "degraded": found.degraded}

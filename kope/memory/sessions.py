@@ -10,7 +10,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ _ASK = """
     SELECT k.id, k.session_id, k.task_digest, t.name, k.prompt_id, k.parent_id, k.used, k.ledger
     FROM asks AS k JOIN tasks AS t ON t.digest = k.task_digest WHERE k.id >= ? AND k.id < ? ORDER BY k.id LIMIT 2
 """
+_MORE_ASKED = "UPDATE asks SET used = ?, ledger = ? WHERE id = ?"
 _TASK_NAME = "SELECT name FROM tasks WHERE digest = ?"
 
 
@@ -146,6 +147,13 @@ def read_ask(connection: sqlite3.Connection, ask_id: str) -> Ask:
     name, session_id, task_digest, task_name, prompt_id, parent_id, used, ledger = rows[0]
     records = tuple(json.loads(unpack(ledger))) if ledger is not None else ()
     return Ask(name, session_id, task_digest, task_name, prompt_id, parent_id, tuple(json.loads(used)), records)
+
+
+def add_to_ask(connection: sqlite3.Connection, ask: Ask, used: Sequence[str], line: Mapping[str, Any]) -> Ask:
+    """Add experiences, and a record to the ledger, to an ask; returns it as it is then."""
+    more = replace(ask, used=tuple(dict.fromkeys((*ask.used, *used))), ledger=(*ask.ledger, line))
+    connection.execute(_MORE_ASKED, (to_json(more.used), pack(to_json(more.ledger)), ask.id))
+    return more
 
 
 def now() -> str:

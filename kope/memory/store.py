@@ -181,6 +181,11 @@ class Store:
         with self._database.reading() as connection:
             return sessions.read_ask(connection, ask_id)
 
+    def add_to_ask(self, ask: Ask, used: Sequence[str], line: Mapping[str, Any]) -> Ask:
+        """Add experiences that were looked up for the answer to an ask, and their record, to it."""
+        with self._database.write() as connection:
+            return sessions.add_to_ask(connection, sessions.read_ask(connection, ask.id), used, line)
+
     def find_call(self, session_id: str, key: str) -> Mapping[str, Any] | None:
         """Return the record of a model call that the session made under this key, None when it made none."""
         with self._database.reading() as connection:

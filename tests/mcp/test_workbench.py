@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from kope import wiring
+from kope import asking, wiring
+from kope.cli import app
 from kope.errors import ConfigError, KopeError, NotFound
 from kope.mcp.workbench import Workbench
 from kope.memory import embedding
@@ -104,3 +106,26 @@ def test_two_agents_on_one_database_keep_their_attempts_apart(bench: Workbench, 
     ]
     assert [each["ask"] for each in told] == [first["ask"], second["ask"]]
     assert len({each["attempt"]["id"] for each in told}) == 2
+
+
+def test_what_is_looked_up_for_an_answer_is_counted_and_kept_with_it(bench: Workbench, place: Path) -> None:
+    first = bench.ask("double")
+    bench.tell("double", marked(4), first["ask"], "smaller-tile", "half", lambda message: None)
+    asked = bench.ask("double")["ask"]
+    by_mcp = bench.recall("tile that fits", "double", 4, asked)
+    names = [item["id"] for item in by_mcp["items"]]
+    shell = ["recall", "smaller tile", "--ask", asked[:6], "--db", str(place / "kope.db")]
+    for _ in range(asking.LOOK_UPS - 1):
+        done = CliRunner().invoke(app, shell)
+        assert (done.exit_code, names[0][:8] in done.stdout) == (0, True), done.output
+    with pytest.raises(ConfigError, match=f"6 look-ups were answered for ask {asked}; write the kernel"):
+        bench.recall("more", "double", 4, asked)
+    done = CliRunner().invoke(app, shell)
+    assert (done.exit_code, "6 look-ups were answered" in done.stderr) == (1, True)
+    told = bench.tell("double", marked(8), asked, "draft", "again", lambda message: None)
+    with wiring.open_existing(bench.settings) as store:
+        attempt = store.attempt(told["attempt"]["id"])
+        assert set(names) <= set(attempt.proposal.used)
+        lines = [line for line in store.asked(asked).ledger if line["reason"] == "looked up"]
+        assert [line["name"] for line in lines] == ["recall: tile that fits", *["recall: smaller tile"] * 5]
+        assert all(line["tokens"] > 0 and line["included"] for line in lines)
