@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 TABLES = ("scenes", "places", "tallies", "codes")
 RANGE = 512
 """Rows of a table whose vectors are coded together; what came after the last full range is read row by row."""
+_EXPONENT = 0x7C00
+"""Of a half-precision number: all ones in infinities and NaN."""
 _MOST_AT_ONCE = 16 * RANGE
 
 _FACTS = """
@@ -162,8 +164,9 @@ def from_bytes(vectors: Iterable[bytes], dim: int) -> NDArray[np.float16]:
     """Return stored vectors as rows. Imported bytes may hold anything: what is no number becomes 0, to win nothing."""
     import numpy as np
 
-    rows = np.frombuffer(b"".join(vectors), "<f2").reshape(-1, dim).astype(np.float16)
-    return np.nan_to_num(rows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+    bits = np.frombuffer(b"".join(vectors), "<u2").reshape(-1, dim).copy()
+    bits[bits & _EXPONENT == _EXPONENT] = 0
+    return bits.view("<f2")
 
 
 def signs_of(rows: NDArray[Any]) -> NDArray[np.uint64]:

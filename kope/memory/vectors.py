@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_COMPARED = 800
-"""Rows compared in full: of 100 nearest of 100,000 the signs bring all but a few among these."""
+_COMPARED = 400
+"""Rows compared in full: of 10 nearest of 100,000 the signs bring all among these, of 100 nearest most."""
 _CODES = "SELECT last_seq, embedder, dim, seqs, signs FROM codes WHERE part = ? ORDER BY last_seq"
 _THESE = {
     part: sql + "n.seq IN (SELECT value FROM json_each(?))" + (" AND e.kind = 'led_to'" if part == "edges" else "")
@@ -83,7 +83,9 @@ class Vectors:
             signs = self._signs[kept]
         if len(kept) <= most:
             return kept
-        differing = _bits_set(signs ^ signs_of(vector[None, :])).sum(axis=1, dtype=np.uint16)
+        differing = np.zeros(len(kept), np.uint16)
+        for column in _bits_set(signs ^ signs_of(vector[None, :])).T:  # far faster than a sum over so short an axis
+            differing += column
         return np.sort(kept[np.argpartition(differing, most)[:most]])
 
     def _exact(self, places: NDArray[np.intp]) -> NDArray[np.float16]:

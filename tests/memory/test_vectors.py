@@ -60,7 +60,7 @@ def test_nearest_of_many_are_those_of_a_full_comparison(database: Database, dim:
 
 
 def test_few_are_compared_in_full(database: Database) -> None:
-    given = unit(700, 64)
+    given = unit(390, 64)
     put(database, given)
     vectors = Vectors(database, "nodes")
     for asked in unit(5, 64, seed=1):
