@@ -19,7 +19,7 @@ from kope.context.cold import docs_block, is_cold, look_up, passage_block, quest
 from kope.context.contract import TEMPLATES
 from kope.context.count import Counter, Estimate, usage_of
 from kope.context.lineage import Forest
-from kope.context.quote import fence, one_line
+from kope.context.quote import as_name, fence, one_line
 from kope.model import Attempt, Experience, Passage, Recalled, State
 from kope.render import render
 
@@ -157,7 +157,7 @@ class _Prompt:
     def _hot_values(self, room: hot.Room) -> dict[str, Any]:
         task, base, state = self.state.task, self.choice.base, self.state
         values: dict[str, Any] = {
-            "task_name": one_line(task.name),
+            "task_name": as_name(task.name, 80),
             "task_block": fence(task.text.strip()),
             "reference_block": fence(task.reference, "python"),
             "cases_block": fence(hot.cases_text(task, room)),
@@ -191,7 +191,7 @@ class _Prompt:
             values["tried_block"] = fence(hot.tried_text(state.history))
         else:
             values |= {"failed_block": block, "feedback_block": fence(hot.feedback_text(base, room))}
-            values["failed_move"] = one_line(base.proposal.move)
+            values["failed_move"] = as_name(base.proposal.move)
         return values
 
     def _hot_lines(self, values: dict[str, Any], shortened: set[str]) -> list[LedgerLine]:

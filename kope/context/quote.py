@@ -18,6 +18,7 @@ _CODE = re.compile(
     r"""|(?P<text>"(?:\\.|[^"\\\n])*"?)|(?P<char>'(?:\\.|[^'\\\n])')""",
     re.DOTALL,
 )
+_NOT_NAME = re.compile(r"[^\w.+/:]+")
 _INCLUDE = re.compile(r"^\s*#\s*include\b")
 
 
@@ -41,6 +42,11 @@ def one_line(text: str, limit: int = 300) -> str:
     """Return text on one line; what is over the limit is left out and said so."""
     flat = " ".join(clean(text).split())
     return flat if len(flat) <= limit else f"{flat[:limit].rstrip()} [... {len(flat) - limit} characters left out]"
+
+
+def as_name(text: str, limit: int = 40) -> str:
+    """Return a name as it may stand in a sentence of ours: one word without spaces, whatever was put into it."""
+    return _NOT_NAME.sub("-", clean(text)).strip("-")[:limit] or "unnamed"
 
 
 def head_and_tail(text: str, limit: int) -> str:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
 from filled import HERE, Quick, attempts, filled, task_number
-from measure import timed
+from measure import machine, timed
 
 from kope.context import Assembled, Briefing, Budget, Sources, assemble
 from kope.library import Library
@@ -48,10 +49,15 @@ def main() -> None:
             return assemble(replace(state, recall=memory.recall(state)), briefing, Budget(), sources)
 
         made = make()
-        print(
-            f"{options.attempts} attempts: {timed(make, repeats=options.repeats)} per prompt of {made.tokens} tokens,"
-        )
+        times = timed(make, repeats=options.repeats)
+        began = time.process_time()
+        for _ in range(options.repeats):
+            make()
+        busy_s = (time.process_time() - began) / options.repeats
+        print(f"{options.attempts} attempts: {times}, {busy_s * 1e3:.1f} ms of processor time on average,")
+        print(f"per prompt of {made.tokens} tokens;")
         print(f"{len(made.used)} experiences and {sum(line.tier == 'cold' for line in made.ledger)} cold items offered")
+        print(machine())
         library.close()
 
 
