@@ -63,6 +63,10 @@ def plan_lines(made: Derivation) -> list[str]:
         cases = structure["cases"]
         lines.append(f"  {len(cases)} cases ({cases[0]} first), {structure['workspace_bytes']} bytes of workspace:")
         lines += [f"    {_phase_line(at, phase)}" for at, phase in enumerate(structure["phases"])]
+        lines += [
+            f"    phases {loop['first']} to {loop['first'] + loop['phases'] - 1} run {loop['rounds']} times"
+            for loop in structure["loops"]
+        ]
     return lines
 
 

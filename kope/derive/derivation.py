@@ -134,6 +134,7 @@ def _structures(nests: NestPlan) -> list[dict[str, Any]]:
             {
                 "cases": [],
                 "workspace_bytes": plan.workspace,
+                "loops": [{"first": loop.first, "phases": loop.length, "rounds": loop.rounds} for loop in plan.loops],
                 "phases": [
                     {
                         "kind": phase.kind,

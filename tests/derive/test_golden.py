@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kope.derive import Schedule, capture_graph, emit, first_kernel
+from kope.derive.derivation import NEST_SCHEDULE
 from tests.derive.operators import shipped
 from tests.derive.patterns import PATTERNS, pattern_source
 
@@ -38,6 +39,7 @@ def sources() -> dict[str, str]:
         "rows_first.asc": first_kernel(layer_norm)[2],
         "rows_tuned.asc": emit(layer_norm, capture_graph(layer_norm), TUNED_ROWS),
         "bytes_first.asc": first_kernel(shipped("dynamic_quant"))[2],
+        "nests_reduce_tuned.asc": pattern_source("nests_reduce", NEST_SCHEDULE.with_(fold_rows=True, recompute=True)),
         **{f"{name}.asc": pattern_source(name) for name in PATTERNS},
     }
 

@@ -117,7 +117,8 @@ def _argument(buffer: str) -> str:
 
 def _key(plan: Plan) -> Any:
     """What two plans of one kernel share."""
-    return tuple(
+    loops = tuple((loop.first, loop.length) for loop in plan.loops)
+    return loops, tuple(
         (
             phase.kind, phase.op, phase.across, phase.down, len(phase.wrap), phase.result.buffer,
             tuple(item.buffer for item in phase.operands),
@@ -156,8 +157,23 @@ class _Printer:
     def run(self, task: Task) -> dict[str, Any]:
         """What the template reads."""
         phases = [self._phase(task, at) for at in range(len(self.plans[0].phases))]
+        steps = self._steps()
         sizes = [{"type": _SIZE_TYPES[kind], "name": name} for (kind, _), name in self.sizes.items()]
-        return {"index": self.index, "phases": phases, "sizes": sizes, "rows": self._rows(task)}
+        return {"index": self.index, "phases": phases, "steps": steps, "sizes": sizes, "rows": self._rows(task)}
+
+    def _steps(self) -> list[dict[str, Any]]:
+        """Phases in the order they run: single ones, and rounds of several with how often they come."""
+        loops = {loop.first: at for at, loop in enumerate(self.plans[0].loops)}
+        made: list[dict[str, Any]] = []
+        at = 0
+        while at < len(self.plans[0].phases):
+            length, rounds = 1, ""
+            if at in loops:
+                same = [plan.loops[loops[at]] for plan in self.plans]
+                length, rounds = same[0].length, self._number([loop.rounds for loop in same])
+            made.append({"phases": list(range(at, at + length)), "rounds": rounds})
+            at += length
+        return made
 
     def _rows(self, task: Task) -> list[str]:
         rows = []
@@ -196,9 +212,10 @@ class _Printer:
             same = len({item.dtype for item in items}) == 1
             dtype = KOPE[first.dtype] if same else self._number([_DTYPE_NUMBERS[item.dtype] for item in items])
         strides = ", ".join(self._number([item.strides[axis] for item in items]) for axis in range(AXES))
-        return (
-            f"const View {name} = {{{base}, {dtype}, {self._number([item.offset for item in items])}, {{{strides}}}}};"
-        )
+        offset = self._number([item.offset for item in items])
+        if any(item.step for item in items):
+            offset += f" + round * {self._number([item.step for item in items])}"
+        return f"const View {name} = {{{base}, {dtype}, {offset}, {{{strides}}}}};"
 
     def _nest(self, at: int, *, reduces: bool) -> str:
         extents = ", ".join(self._number([phase.extents[axis] for phase in self._phases(at)]) for axis in range(AXES))
@@ -219,7 +236,8 @@ class _Printer:
             "map": self._map, "reduce": self._reduce, "scan": self._scan, "contract": self._contract,
             "take": self._place, "put": self._place,
         }[first.kind](at)  # fmt: skip
-        return {"lines": lines, "comment": _comment(task, first)}
+        moves = any(item.step for phase in phases for item in (*phase.operands, phase.result))
+        return {"lines": lines, "comment": _comment(task, first), "moves": moves}
 
     def _expression(self, at: int) -> Graph:
         """The expression with constants that differ from case to case replaced by names."""

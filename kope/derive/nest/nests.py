@@ -21,12 +21,13 @@ ROW, COLUMN = AXES - 2, AXES - 1
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor as a nest reads or writes it: one stride per axis."""
+    """A tensor as a nest reads or writes it: one stride per axis. step: elements it moves on every round of a loop."""
 
     buffer: str
     dtype: str
     offset: int
     strides: tuple[int, ...]
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True)

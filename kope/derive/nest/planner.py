@@ -27,6 +27,7 @@ from kope.derive.nest.nests import (
     with_columns_of_stride_one,
 )
 from kope.derive.nest.passes import spelled_out
+from kope.derive.nest.repeats import Loop, rolled
 from kope.derive.nest.tensors import (
     INDEXED,
     LAYOUT,
@@ -69,11 +70,12 @@ FIRST_FORM = Form()
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Phases in order, the workspace they need, in bytes, and how many outputs they write."""
+    """Phases in order, the workspace they need, in bytes, how many outputs they write, and which phases repeat."""
 
     phases: tuple[Phase, ...]
     workspace: int
     outputs: int
+    loops: tuple[Loop, ...] = ()
 
 
 def plan_phases(
@@ -107,7 +109,8 @@ class _Planner:
         for position, index in enumerate(self.graph.outputs):
             if self.view(index).buffer != f"output:{position}":
                 self._copy(self.view(index), self._output_view(position))
-        return Plan(tuple(self.phases), self.used, len(self.graph.outputs))
+        phases, loops = rolled(self.phases)
+        return Plan(phases, self.used, len(self.graph.outputs), loops)
 
     # --- where tensors are ---
 
@@ -162,7 +165,7 @@ class _Planner:
     # --- phases ---
 
     def _make(self, index: int, node: TensorNode) -> None:
-        target = self._target(index)
+        target = self._written_over(node) or self._target(index)
         if node.op in POINTWISE:
             self._map(index, target)
         elif node.op in REDUCTIONS:
@@ -336,8 +339,17 @@ class _Planner:
     def _update(self, node: TensorNode, target: View) -> None:
         axis, start, step = node.params
         base, new = (self.view(arg) for arg in node.args)
-        self._copy(base, target)
+        if base != target:
+            self._copy(base, target)
         self._copy(new, target.sliced(axis, start, step, new.shape[axis]))
+
+    def _written_over(self, node: TensorNode) -> View | None:
+        """The place of what an update replaces a part of, when nothing else reads it: it is written to in place."""
+        base = node.args[0]
+        if node.op != "update" or self.uses[base] != 1 or base not in self.stored:
+            return None
+        held = self.view(base)
+        return held if held.buffer == WORKSPACE and held.dtype == "float32" else None
 
 
 class _Expression:
