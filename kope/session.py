@@ -17,7 +17,7 @@ from kope.errors import NotFound
 from kope.loop import Standing
 from kope.memory import Ask, MemoryMode, Prompt, RecallQuery, Scope, Session, Store
 from kope.model import Attempt, Candidate, Experience, Fingerprint, Outcome, Recall, State, Task
-from kope.propose.search import bound_by
+from kope.target.profile import bound_by
 
 
 def settings_key(tasks: Sequence[Task], fingerprint: Fingerprint, **settings: Any) -> str:

@@ -18,8 +18,6 @@ from kope.asking import Outside
 from kope.config import Settings
 from kope.context import Assembled, Briefing, Budget, Policy, Sources, assemble, check_own, counter_for
 from kope.errors import ConfigError, KopeError
-from kope.evaluate import CaseLibrary, ReferenceRunner, TaskEvaluator
-from kope.evaluate.capacity import case_bytes
 from kope.library import Library
 from kope.lookup import SessionLookup
 from kope.loop import Compare, Parts
@@ -28,17 +26,18 @@ from kope.model import Attempt, Candidate, Proposer, State, Target, Task, TimeKi
 from kope.propose import turns
 from kope.propose.gather import ways_to_ask
 from kope.propose.given import Given
-from kope.propose.search import bound_by
 from kope.propose.spend import Spending
-from kope.selftest import SelfTest
 from kope.session import SessionCalls, SessionMemory, settings_key
 from kope.target.ascend import AscendTarget
+from kope.target.profile import bound_by
 from kope.target.twin import parameters
 from kope.target.twin.target import TwinTarget
 
 if TYPE_CHECKING:
+    from kope.evaluate import CaseLibrary, TaskEvaluator
     from kope.propose.caller import CallLog
     from kope.propose.gather import Lookup
+    from kope.selftest import SelfTest
 
 PROPOSERS = ("search", "llm", "command")
 CONTEXTS = ("active", "passive", "none")
@@ -136,6 +135,8 @@ def _platform(settings: Settings) -> Mapping[str, float]:
 
 def evaluator(settings: Settings, *, seed: int = 0, progress: Callable[[str], None] | None = None) -> TaskEvaluator:
     """Return what judges candidates on the target of the settings; seed 0 draws the tasks' own input values."""
+    from kope.evaluate import TaskEvaluator
+
     judged_on = target(settings, progress=progress)
     jobs = judged_on.jobs if isinstance(judged_on, AscendTarget) else settings.jobs
     limit_s = judged_on.time_limit_s if isinstance(judged_on, AscendTarget) else 10.0
@@ -147,6 +148,7 @@ def timeline(settings: Settings, task: Task, candidate: Candidate, case_id: str 
 
     Raises ConfigError on a card, for a case the task does not have, and for a candidate that does not get through it.
     """
+    from kope.evaluate.capacity import case_bytes
     from kope.evaluate.verify import launch_case
     from kope.target.twin.timeline import as_text
 
@@ -169,6 +171,7 @@ def timeline(settings: Settings, task: Task, candidate: Candidate, case_id: str 
 
 def self_test(settings: Settings, folder: Path) -> SelfTest:
     """Return the self-test of the target of the settings; on an NPU it tries every profiler that is installed."""
+    from kope.selftest import SelfTest
     from kope.target.ascend import health
 
     judged_on = target(settings)
@@ -200,6 +203,8 @@ def in_turns(judge: TaskEvaluator, folder: Path) -> Compare | None:
 
 def case_library(settings: Settings) -> CaseLibrary:
     """Return where inputs and reference outputs come from."""
+    from kope.evaluate import CaseLibrary, ReferenceRunner
+
     return CaseLibrary(settings.cache / "cases", ReferenceRunner())
 
 

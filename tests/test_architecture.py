@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import configparser
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from kope import process
+from kope.memory import Store
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "kope"
@@ -170,6 +172,24 @@ print([name for name in {HEAVY!r} if name in sys.modules])
 """
     done = process.run([sys.executable, "-c", wanted], cwd=ROOT, timeout_s=60.0)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+LOOKING = ["db info", "report", "report exp --json", "best exp", "task list", "doctor"]
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_looking_loads_no_array_library(command: str, tmp_path: Path) -> None:
+    Store.open(tmp_path / "kope.db", create=True).close()
+    code = f"""
+import contextlib, io, sys
+from kope.cli import app
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    app({command.split()!r})
+print([name for name in ("numpy", "scipy", "torch") if name in sys.modules])
+"""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = process.run([sys.executable, "-c", code], cwd=tmp_path, env=env, timeout_s=60.0)
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stdout + done.stderr
 
 
 def tracked_files() -> list[Path]:

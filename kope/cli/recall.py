@@ -100,7 +100,7 @@ def _task_query(store: Store, task: Task, text: str, hardware: str) -> RecallQue
     """Return what a session on the task would ask now, going on from the best kernel; `text` comes first."""
     from kope.memory import RecallQuery
     from kope.model import Recall, State
-    from kope.propose.search import bound_by
+    from kope.target.profile import bound_by
 
     history = store.attempts(task_digest=task.digest)
     if not history:

@@ -7,7 +7,6 @@ derive.moves. Same state and seed, same answer.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,7 @@ from kope.errors import DeriveError
 from kope.model import Attempt, Candidate, Converged, MoveEvidence, Proposal, State, Task, Verdict
 from kope.propose import evidence as learned
 from kope.propose.transfer import PREFIX, Transfer, explain, helpful_names, paths, transfer
-from kope.target.profile import bottleneck
+from kope.target.profile import bound_by
 
 DRAFT = "draft"
 Beliefs = dict[str, learned.Belief]
@@ -273,14 +272,6 @@ def foreign_evidence(state: State) -> list[MoveEvidence]:
         for item in learned.believed(state.recall.moves)
         if item.task_name != state.task.name or (item.move, item.plan) not in own
     ]
-
-
-def bound_by(attempt: Attempt | None) -> str:
-    """What most of an attempt's cases spend their time on, "" when nothing is known."""
-    if attempt is None:
-        return ""
-    found = Counter(name for case in attempt.outcome.cases if (name := bottleneck(case.counters)))
-    return min(found, key=lambda name: (-found[name], name), default="")
 
 
 def dtypes(task: Task) -> tuple[str, ...]:

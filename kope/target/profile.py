@@ -10,11 +10,13 @@ import csv
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kope.errors import ToolError
+from kope.model import Attempt
 
 METRICS = (
     "PipeUtilization",
@@ -238,3 +240,11 @@ def _share(values: Mapping[str, float], pipe: str, core_us: float) -> float:
         if time_us and core_us:
             return time_us / core_us
     return 0.0
+
+
+def bound_by(attempt: Attempt | None) -> str:
+    """What most of an attempt's cases spend their time on, "" when nothing is known."""
+    if attempt is None:
+        return ""
+    found = Counter(name for case in attempt.outcome.cases if (name := bottleneck(case.counters)))
+    return min(found, key=lambda name: (-found[name], name), default="")
