@@ -36,5 +36,5 @@ def test_limits_and_jobs_are_no_part_of_the_key_and_a_given_kernel_is() -> None:
 
 @pytest.mark.parametrize("memory", ["", "sometimes", "on:file", "only", "only:"])
 def test_memory_mode_that_is_none_is_refused(memory: str) -> None:
-    with pytest.raises(ConfigError, match="on, off, placebo, only:FILE"):
+    with pytest.raises(ConfigError, match="on, off, placebo, starter, only:FILE"):
         wiring.scope(wiring.Plan(memory=memory), "s", config.load())
