@@ -24,10 +24,10 @@ _ATTEMPTS = """
     SELECT a.id, a.session_id, a.task_name, a.task_digest, a.created_at, a.origin_id, a.parent_id, a.candidate_id,
            a.prompt_id FROM attempts AS a ORDER BY a.seq
 """
-_SESSIONS = "SELECT id FROM sessions WHERE id >= ? AND id < ? LIMIT 2"
+_SESSIONS = "SELECT id FROM sessions WHERE id >= ? AND id < ? ORDER BY id LIMIT 2"
 _ORIGINS = "SELECT id FROM origins WHERE (id >= ? AND id < ?) OR label = ? LIMIT 2"
 _EXPERIENCES = "SELECT id, kind, attempt_id FROM nodes WHERE id >= ? AND id < ? LIMIT 2"
-_ATTEMPT_IDS = "SELECT id FROM attempts WHERE id >= ? AND id < ? LIMIT 2"
+_ATTEMPT_IDS = "SELECT id FROM attempts WHERE id >= ? AND id < ? ORDER BY id LIMIT 2"
 _WORDS = """
     SELECT n.seq, n.attempt_id, t.decision, t.lesson, coalesce(x.text, '')
     FROM nodes AS n JOIN node_texts AS t ON t.node_id = n.id
@@ -156,7 +156,7 @@ def _add_words(connection: sqlite3.Connection, names: Collection[str]) -> None:
 def _one(connection: sqlite3.Connection, sql: str, name: str, what: str) -> str:
     values = (*prefix_range(name), name) if sql.count("?") == 3 else prefix_range(name)
     found = connection.execute(sql, values).fetchall()
-    if len(found) != 1:
+    if len(found) != 1 and (not found or found[0][0] != name):  # a whole id may begin others: attempt 2, attempt 20
         raise NotFound(f"{'several' if found else 'no'} {what}s begin with {name!r}; kope db info --json lists them")
     return str(found[0][0])
 

@@ -144,20 +144,25 @@ def _code_new(connection: sqlite3.Connection, part: str) -> None:
 
 def _code(connection: sqlite3.Connection, part: str, after: int, upto: int) -> None:
     """Write the codes of a range of rows; one that holds no vector is noted as done."""
+    rows = _codes_of(connection, part, after, upto) or [("", 0, b"", b"")]
+    connection.executemany(_CODE, [(part, upto, after + 1, *row) for row in rows])
+
+
+def _codes_of(connection: sqlite3.Connection, part: str, after: int, upto: int) -> list[tuple[str, int, bytes, bytes]]:
+    """Return embedder, dimension, nodes and signs of the vectors in a range of rows."""
     found: defaultdict[tuple[str, int], tuple[list[int], list[bytes]]] = defaultdict(lambda: ([], []))
     for _, seq, embedder, data in connection.execute(VECTORS[part] + RANGED[part], (after, upto)):
         seqs, vectors = found[embedder, len(data) // 2]
         seqs.append(seq)
         vectors.append(data)
-    rows = [("", 0, b"", b"")]
-    if found:
-        import numpy as np
+    if not found:
+        return []
+    import numpy as np
 
-        rows = [
-            (embedder, dim, np.array(seqs, "<i8").tobytes(), signs_of(from_bytes(vectors, dim)).tobytes())
-            for (embedder, dim), (seqs, vectors) in found.items()
-        ]
-    connection.executemany(_CODE, [(part, upto, after + 1, *row) for row in rows])
+    return [
+        (embedder, dim, np.array(seqs, "<i8").tobytes(), signs_of(from_bytes(vectors, dim)).tobytes())
+        for (embedder, dim), (seqs, vectors) in found.items()
+    ]
 
 
 def from_bytes(vectors: Iterable[bytes], dim: int) -> NDArray[np.float16]:
@@ -187,7 +192,6 @@ _DIFFERENCES = {
     """,
     "tallies": "SELECT origin_id, purpose, hardware, attempts, helped FROM {0}.tallies",
 }
-_CODES = "SELECT part, embedder, dim, seqs, signs FROM {}.codes"
 
 
 def differences(connection: sqlite3.Connection) -> dict[str, int]:
@@ -202,27 +206,37 @@ def differences(connection: sqlite3.Connection) -> dict[str, int]:
             + _count(connection, f"{sql.format('temp')} EXCEPT {sql.format('main')}")
             for name, sql in _DIFFERENCES.items()
         }
-        found["codes"] = len(_coded(connection, "main") ^ _coded(connection, "temp"))
     finally:
         for name in TABLES:
             connection.execute(f"DROP TABLE temp.{name}")
+    found["codes"] = sum(_wrong_codes(connection, part) for part in VECTORS)
     return {name: count for name, count in found.items() if count}
+
+
+def _wrong_codes(connection: sqlite3.Connection, part: str) -> int:
+    """Return how many vectors are coded wrongly, or not though their range is."""
+    done = connection.execute(_CODED, (part,)).fetchone()[0]
+    held = _each(connection.execute("SELECT embedder, dim, seqs, signs FROM codes WHERE part = ?", (part,)))
+    wanted = (
+        row
+        for after in range(0, done, _MOST_AT_ONCE)
+        for row in _codes_of(connection, part, after, min(done, after + _MOST_AT_ONCE))
+    )
+    return len(held ^ _each(wanted))
+
+
+def _each(rows: Iterable[tuple[str, int, bytes, bytes]]) -> set[tuple[str, bytes, bytes]]:
+    """Return embedder, node and signs of every vector."""
+    made = set()
+    for embedder, dim, seqs, signs in rows:
+        width = (dim + 63) // 64 * 8
+        for place in range(len(seqs) // 8):
+            made.add((embedder, seqs[8 * place : 8 * place + 8], signs[width * place : width * (place + 1)]))
+    return made
 
 
 def _count(connection: sqlite3.Connection, sql: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM ({sql})").fetchone()[0])
-
-
-def _coded(connection: sqlite3.Connection, schema: str) -> set[tuple[str, str, bytes, bytes]]:
-    """Return part, embedder, node and signs of every vector whose range is coded in the file."""
-    covered = dict(connection.execute("SELECT part, max(last_seq) FROM main.codes GROUP BY part").fetchall())
-    made = set()
-    for part, embedder, dim, seqs, signs in connection.execute(_CODES.format(schema)).fetchall():
-        width = (dim + 63) // 64 * 8
-        for place in range(len(seqs) // 8):
-            if part in covered:
-                made.add((part, embedder, seqs[8 * place : 8 * place + 8], signs[width * place : width * (place + 1)]))
-    return made
 
 
 def _shadow(connection: sqlite3.Connection) -> None:

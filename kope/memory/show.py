@@ -19,6 +19,8 @@ from kope.model import Edge, Experience
 _IDS = """
     SELECT id FROM nodes WHERE (id >= ?1 AND id < ?2) OR (attempt_id >= ?1 AND attempt_id < ?2) LIMIT 2
 """
+_EXACT = "SELECT id FROM nodes WHERE id = ?1 OR attempt_id = ?1"
+"""A whole id may begin others: attempt 2, attempt 20."""
 _EDGES = """
     SELECT e.id, e.src, e.dst, e.kind, coalesce(t.text, '')
     FROM edges AS e LEFT JOIN edge_texts AS t ON t.edge_id = e.id WHERE e.src = ?1 OR e.dst = ?1 ORDER BY e.seq
@@ -54,7 +56,7 @@ class Surroundings:
 
 def find_id(connection: sqlite3.Connection, name: str) -> str:
     """Return the experience meant by the beginning of its id or of its attempt's. Raises NotFound."""
-    found = connection.execute(_IDS, prefix_range(name)).fetchall()
+    found = connection.execute(_EXACT, (name,)).fetchall() or connection.execute(_IDS, prefix_range(name)).fetchall()
     if len(found) != 1:
         raise NotFound(f"{'several' if found else 'no'} experiences begin with {name!r}; kope recall shows ids")
     return str(found[0][0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kope.errors import NotFound, StoreError
-from kope.memory import Prompt, RecallQuery, Store
+from kope.memory import Prompt, RecallQuery, Selection, Store
 from kope.memory.embedding import HashEmbedder
 from kope.memory.learn import node_id_of
 from tests.memory.samples import TWIN, attempt_of, begin, fails, grow, rows, works
@@ -126,7 +126,7 @@ def test_reembedding_that_was_stopped_goes_on(path: Path) -> None:
 
 def test_reembedding_without_an_embedder_says_what_to_do(path: Path) -> None:
     filled(path, 3)
-    with Store.open(path) as store, pytest.raises(StoreError, match="KOPE_EMBEDDER"):
+    with Store.open(path) as store, pytest.raises(StoreError, match="setting embedder"):
         store.reembed()
 
 
@@ -143,3 +143,16 @@ def test_vector_that_is_no_direction_is_not_kept_and_ranks_nothing(path: Path) -
         assert rows(path, "SELECT count(*) FROM nodes WHERE embedding IS NOT NULL") == [(0,)]
         assert store.recall(RecallQuery(text="loop over tiles")).items != ()
         assert store.check() == ()
+
+
+def test_a_whole_id_is_meant_even_where_others_begin_with_it(store: Store, session_id: str) -> None:
+    """Attempt 2 is not attempt 20."""
+    for number in (2, 20):
+        store.record(attempt_of(session_id, number, works()))
+    name = f"{session_id}-rms_norm-2"
+    assert store.surroundings(name).node.attempt_id == name
+    assert store.attempt(name).id == name
+    assert store.retire(name, True) == node_id_of(name)
+    assert store.forget(Selection(experiences=(name,)), dry_run=True).attempts == (name,)
+    with pytest.raises(NotFound, match="several"):
+        store.surroundings(name[:-1])

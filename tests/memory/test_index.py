@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,14 @@ import pytest
 from kope.memory import MemoryMode, RecallQuery, Scope, Selection, Store, index
 from kope.memory.embedding import HashEmbedder
 from kope.memory.image import Node
+from kope.memory.learn import node_id_of
 from kope.memory.moves import nearness
 from kope.memory.outcome import is_failure, outcome_key
 from kope.memory.query import Filters
 from kope.memory.ranking import POOL, by_structure
 from kope.memory.scope import view_of
 from kope.memory.value import Tally, Values, key_of, purpose_of, was_helped
-from kope.model import Recall
+from kope.model import Attempt, Recall
 from tests.memory.samples import OTHER, TWIN, attempt_of, begin, fails, grow, rows, task_of, works
 
 TASKS = tuple(task_of(f"task_{n}", tags) for n, tags in enumerate((("rows",), ("rows", "sum"), ("flat",), ())))
@@ -216,3 +218,46 @@ def test_a_placebo_shows_nothing_of_a_distrusted_file(tmp_path: Path) -> None:
         found = store.recall(RecallQuery(text="task_1", task_name="task_1"), Scope(MemoryMode.PLACEBO, "nobody"))
         assert found.items
         assert {item.experience.task_name for item in found.items} & {"task_1"} == set()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whoever_reads_along_sees_what_whoever_opens_it_now_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Whatever is recorded, distilled, forgotten or retired meanwhile: numbers of rows that went come again."""
+    monkeypatch.setattr(index, "RANGE", 7)
+    path, rng = tmp_path / "a.db", random.Random(seed)
+    queries = [replace(query, limit=5) for query in questions()[::5]]
+    with Store.open(path, embedder=EMBEDDER) as writer, Store.open(path, embedder=EMBEDDER) as along:
+        session = begin(writer, *TASKS)
+        alive: list[Attempt] = []
+        for number in range(60):
+            step = rng.random()
+            if step < 0.75 or len(alive) < 3:
+                parent = rng.choice([None, *alive[-4:]])
+                task = next(t for t in TASKS if t.name == parent.task_name) if parent else rng.choice(TASKS)
+                speedup = rng.choice((0.0, 0.5, 1.0, 1.6))
+                made = attempt_of(
+                    session,
+                    number,
+                    works(1.0 / speedup) if speedup else fails(rng.choice(("ub-overflow", "wrong-value"))),
+                    task=task,
+                    parent=parent,
+                    move=rng.choice(("double-buffer", "longer-tile")),
+                    used=tuple(rng.sample([node_id_of(each.id) for each in alive], min(2, len(alive)))),
+                    speedup=speedup,
+                    plan={"tile": rng.choice((1024, 2048))},
+                )
+                writer.record(made)
+                alive += [made] if speedup else []
+            elif step < 0.9:
+                writer.distil()
+            elif step < 0.95:
+                writer.retire(node_id_of(rng.choice(alive).id), rng.choice((True, None)))
+            else:
+                gone = writer.forget(Selection(experiences=(rng.choice(alive).id,)))
+                alive = [each for each in alive if each.id not in gone.attempts]
+            if number % 4 == 0:
+                with Store.open(path, embedder=EMBEDDER) as fresh:
+                    assert [along.recall(query) for query in queries] == [fresh.recall(query) for query in queries]
+        assert writer.check() == ()
