@@ -1,6 +1,7 @@
 """How many cases of a suite does the first kernel solve that is derived without a model?
 
     scripts/bench derive --corpus DIR [--most-elements 1048576] [--only NAME,NAME] [--folder DIR] [--report]
+    scripts/bench derive --corpus DIR --least-elements 1048577 --most-elements 16777216
 
 DIR is a checkout of a suite; it needs PyTorch (pip install 'kope[torch]'). For every task a kernel
 is derived from its reference, and judged strictly on the twin, case by case: every element of every output, against
@@ -25,8 +26,10 @@ from kope.errors import DeriveError, KopeError
 from kope.model import Candidate, Case, Outcome, Task
 from kope.task.imported import read_suite
 
-BATCH = 20
-"""Cases judged between two saves."""
+BATCH_ELEMENTS = 16 << 20
+"""Input elements of the cases that are judged between two saves."""
+NOT_REACHED = "not reached"
+"""What ends the process that runs the kernel keeps the cases after it in the same batch from being run."""
 
 
 @dataclass(frozen=True)
@@ -77,19 +80,34 @@ def how(plan: NestPlan, case: Case) -> str:
     return "scalar" if kinds & {"take", "put"} else "vector"
 
 
-def judge(
-    task: Task, plan: NestPlan, candidate: Candidate, cases: Sequence[Case], judged: Any, work: Path
-) -> list[Found]:
-    """Judge some cases of a task."""
+def judge(task: Task, candidate: Candidate, cases: Sequence[Case], judged: Any, work: Path) -> dict[str, str]:
+    """By case why it is not solved. What one case stops is judged again without that case."""
     try:
         outcome = judged.judge_all(replace(task, cases=tuple(cases)), candidate, work)
         reasons = {case.id: reason_of(outcome, case.id) for case in cases}
     except KopeError as error:
-        reasons = {case.id: f"not judged: {error}" for case in cases}
-    return [
-        Found(task.name, case.id, level(task), how(plan, case), reasons[case.id], candidate.id, task.digest)
-        for case in cases
-    ]
+        if len(cases) == 1:
+            return {cases[0].id: f"not judged: {error}"}
+        reasons = {case.id: NOT_REACHED for case in cases}
+    left = [case for case in cases if reasons[case.id] == NOT_REACHED]
+    parts = [left] if len(left) < len(cases) else [[case] for case in left]
+    for part in parts if len(cases) > 1 else ():
+        if part:
+            reasons |= judge(task, candidate, part, judged, work)
+    return reasons
+
+
+def batches(cases: Sequence[Case]) -> list[list[Case]]:
+    """Cases in order, so many at a time that a stop loses little."""
+    made: list[list[Case]] = []
+    room = 0
+    for case in cases:
+        if not made or elements(case) > room:
+            made.append([])
+            room = BATCH_ELEMENTS
+        made[-1].append(case)
+        room -= elements(case)
+    return made
 
 
 def reason_of(outcome: Outcome, case_id: str) -> str:
@@ -98,7 +116,7 @@ def reason_of(outcome: Outcome, case_id: str) -> str:
     passed = any(case.case_id == case_id and case.passed for case in outcome.cases)
     if passed and not found:
         return ""
-    return f"{found[0].kind}: {found[0].message}"[:240] if found else "not reached"
+    return f"{found[0].kind}: {found[0].message}"[:240] if found else NOT_REACHED
 
 
 def run_task(task: Task, options: argparse.Namespace, judged: Any, ledger: Ledger) -> Iterator[Found]:
@@ -116,12 +134,16 @@ def run_task(task: Task, options: argparse.Namespace, judged: Any, ledger: Ledge
             yield Found(task.name, case.id, level(task), "", f"not derived: {plan.refused[case.id]}")
         elif known is not None:
             yield known
-        elif elements(case) > options.most_elements or options.report:
+        elif not options.least_elements <= elements(case) <= options.most_elements or options.report:
             yield Found(task.name, case.id, level(task), how(plan, case), "not run")
         else:
             waiting.append(case)
-    for at in range(0, len(waiting), BATCH):
-        found = judge(task, plan, candidate, waiting[at : at + BATCH], judged, options.folder / "work")
+    for batch in batches(waiting):
+        reasons = judge(task, candidate, batch, judged, options.folder / "work")
+        found = [
+            Found(task.name, case.id, level(task), how(plan, case), reasons[case.id], candidate.id, task.digest)
+            for case in batch
+        ]
         ledger.add(found)
         yield from found
 
@@ -151,6 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench derive", description=__doc__.split("\n")[0])
     parser.add_argument("--corpus", type=Path, required=True, help="checkout of a suite")
     parser.add_argument("--most-elements", type=int, default=1 << 20, help="input elements of the largest case run")
+    parser.add_argument("--least-elements", type=int, default=0, help="input elements of the smallest case run")
     parser.add_argument("--only", default="", help="names of tasks, by comma")
     parser.add_argument("--folder", type=Path, default=Path("build/derive"), help="what is kept")
     parser.add_argument("--report", action="store_true", help="judge nothing")

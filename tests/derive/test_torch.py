@@ -74,6 +74,30 @@ RIGHT: dict[str, tuple[str, Shapes, Mapping[str, Any]]] = {
     ),
     "pooling": ("return F.max_pool2d(x, 3, 2, 1) + F.avg_pool2d(x, 3, 2, 1)", {"x": ((2, 3, 9, 9), F)}, {}),
     "uneven pooling": ("return F.adaptive_avg_pool2d(x, (3, 4))", {"x": ((2, 3, 7, 9), F)}, {}),
+    "resizing": (
+        "return F.interpolate(x, (11, 19), mode='bilinear') + F.interpolate(x, scale_factor=2.2, mode='bilinear')",
+        {"x": ((2, 3, 5, 9), F)},
+        {},
+    ),
+    "resizing with corners": (
+        "return F.interpolate(x, (4, 20), mode='bilinear', align_corners=True)",
+        {"x": ((2, 3, 7, 9), F)},
+        {},
+    ),
+    "sampling": (
+        "return F.grid_sample(x, g, align_corners=False)",
+        {"x": ((2, 3, 5, 6), F), "g": ((2, 4, 7, 2), F)},
+        {},
+    ),
+    "a module made inside": (
+        "m = torch.nn.GRU(6, 5, batch_first=True).to(x.dtype).eval()\n"
+        "m.weight_ih_l0, m.weight_hh_l0 = torch.nn.Parameter(w), torch.nn.Parameter(u)\n"
+        "m.bias_ih_l0 = torch.nn.Parameter(torch.ones(15, dtype=x.dtype))\n"
+        "m.bias_hh_l0 = torch.nn.Parameter(torch.zeros(15, dtype=x.dtype))\n"
+        "return m(x)[0]",
+        {"x": ((2, 4, 6), F), "w": ((15, 6), F), "u": ((15, 5), F)},
+        {},
+    ),
     "lookup": ("return F.embedding(i, x) + 1.0", {"x": ((4, 20), F), "i": ((3, 5), "int64")}, {}),
     "in place": ("y = x.clone()\ny[:, 1:3] = 0.0\ny[:, 0] *= 2.0\nreturn y", {"x": ((6, 9), F)}, {}),
     "top k": ("v, i = x.topk(3, dim=1)\nreturn v + 0.0 * i", {"x": ((5, 20), F)}, {}),
@@ -106,11 +130,45 @@ def test_captured_references_give_right_kernels(twin_cache: Path, tmp_path: Path
         arrays = [draw(rng, *given, high=3.0) if "int" in given[1] else draw(rng, *given) for given in shapes.values()]
         arrays = [abs(array) if array.dtype.kind == "i" else array for array in arrays]
         wide = [array if array.dtype.kind == "i" else array.astype(np.float64) for array in arrays]
-        wanted = function(**dict(zip(shapes, map(torch.from_numpy, wide), strict=True)), **attrs)
+        wanted = function(**dict(zip(shapes, map(torch.from_numpy, wide), strict=True)), **attrs).detach()
         (got,) = run_tensors(graph, dict(enumerate(wide)))
         np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-5, atol=1e-6, err_msg=name)
         samples.append(Sample(name, graph, arrays, [dtype for _, dtype in shapes.values()], ["float32"]))
     assert wrong(TwinTarget(twin_cache), samples, tmp_path) == []
+
+
+KEEPING_INFINITIES = {
+    "uneven pooling": ("return F.adaptive_avg_pool2d(x, (3, 4))", {"x": ((2, 3, 7, 9), F)}),
+    "resizing": ("return F.interpolate(x, (11, 20), mode='bilinear')", {"x": ((2, 3, 5, 9), F)}),
+    "sampling": ("return F.grid_sample(x, g, align_corners=False)", {"x": ((2, 3, 5, 6), F), "g": ((2, 4, 7, 2), F)}),
+}
+
+
+@pytest.mark.parametrize("name", KEEPING_INFINITIES)
+def test_what_is_averaged_or_interpolated_is_infinite_where_pytorch_says_so(name: str) -> None:
+    import torch
+
+    body, shapes = KEEPING_INFINITIES[name]
+    function, answer = in_process(body, shapes, {})
+    rng = np.random.default_rng(4)
+    arrays = [rng.uniform(-1.2, 1.2, shape) for shape, _ in shapes.values()]
+    arrays[0][0, 0, 2, 3] = arrays[0][1, 2, 0, 0] = -np.inf
+    wanted = function(**dict(zip(shapes, map(torch.from_numpy, arrays), strict=True)))
+    (got,) = run_tensors(TensorGraph.from_json(answer["graph"]), dict(enumerate(arrays)))
+    assert np.isinf(wanted.numpy()).any()
+    np.testing.assert_allclose(got, wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_places_far_out_are_resized_as_exactly_as_near_ones() -> None:
+    import torch
+
+    shapes = {"x": ((1, 1, 1, 1023), F)}
+    body = "return F.interpolate(x, (1, 1531), mode='bilinear')"
+    function, answer = in_process(body, shapes, {})
+    x = np.where(np.arange(1023) % 2, 1.0, -1.0).reshape(1, 1, 1, -1)
+    wanted = function(torch.from_numpy(x)).numpy()
+    (got,) = run_tensors(TensorGraph.from_json(answer["graph"]), {0: x.astype(np.float32)})
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=4e-7)
 
 
 def test_a_task_is_captured_in_the_sandbox_and_its_kernel_verified(twin_cache: Path, tmp_path: Path) -> None:

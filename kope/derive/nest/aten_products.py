@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from kope.derive.nest import composed, sampling
-from kope.derive.nest.call import Call, Rule, T, to_kind
+from kope.derive.nest.call import Call, Rule, T
 from kope.derive.nest.tensors import TensorBuilder, numel
 from kope.errors import DeriveError
 
@@ -114,7 +114,7 @@ def _max_pool(rank: int) -> Rule:
 
 
 def _adaptive_average(rank: int) -> Rule:
-    """Windows of unequal size: along one axis after the other, a contraction with the shares of each place."""
+    """Windows of unequal size, along one axis after the other."""
 
     def rule(c: Call) -> int:
         b, x = c.b, c.node(0)
@@ -134,18 +134,21 @@ def _adaptive_average(rank: int) -> Rule:
 
 
 def _uneven_windows(b: TensorBuilder, x: int, axis: int, made: int) -> int:
-    """Output k averages the places from floor(k n / m) up to ceil((k + 1) n / m)."""
-    extent = b.shape(x)[axis]
-    k = b.reshape(b.count(made), [made, 1])
-    place = b.reshape(b.count(extent), [1, extent])
-    n, m = b.scalar(float(extent), "int"), b.scalar(float(made), "int")
-    first = composed.floor_divide(b, b.pointwise("mul", k, n), m)
-    grown = b.pointwise("add", b.pointwise("mul", b.pointwise("add", k, b.scalar(1.0, "int")), n), m)
-    end = composed.floor_divide(b, b.pointwise("sub", grown, b.scalar(1.0, "int")), m)
-    inside = b.pointwise("and", b.pointwise("ge", place, first), b.pointwise("lt", place, end))
-    share = b.pointwise("div", to_kind(b, inside, "float"), b.pointwise("sub", end, first), kind="float")
-    letters = "abcdefgh"[: len(b.shape(x))]
-    return b.contract(x, share, (letters, f"z{letters[axis]}", letters[:axis] + "z" + letters[axis + 1 :]))
+    """Output k averages the places from floor(k n / m) up to ceil((k + 1) n / m), n / m in lowest terms: every m-th
+    window has the same length and lies n places further on. Nothing is multiplied by zero, which infinities survive."""
+    shape = b.shape(x)
+    count = math.gcd(shape[axis], made)
+    n, m = shape[axis] // count, made // count
+    parts = []
+    for k in range(m):
+        first, end = k * n // m, -(-(k + 1) * n // m)
+        reach = b.slice(x, axis, first, (count - 1) * n + end)
+        apart = composed.windows(b, reach, axis, end - first, n)
+        parts.append(
+            b.reshape(composed.mean(b, apart, [axis + 1], False), [*shape[:axis], count, 1, *shape[axis + 1 :]])
+        )
+    joined = (*shape[:axis], count, m, *shape[axis + 1 :])
+    return b.reshape(b.add("cat", parts, joined, b.kind(x), axis + 1), [*shape[:axis], made, *shape[axis + 1 :]])
 
 
 def _upsample(axes: int) -> Rule:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import product
 
 from kope.derive.nest import composed
 from kope.derive.nest.tensors import TensorBuilder
 from kope.errors import DeriveError
+
+_LARGEST_DENOMINATOR = 4096
+"""Of a given scale as a quotient; numerators then stay whole numbers of float32 along axes of any usual length."""
 
 
 def resize_linear(b: TensorBuilder, x: int, axis: int, made: int, align_corners: bool, scale: float | None) -> int:
@@ -16,10 +20,8 @@ def resize_linear(b: TensorBuilder, x: int, axis: int, made: int, align_corners:
     extent = b.shape(x)[axis]
     if made == extent and (align_corners or scale in (None, 1.0)):
         return x
-    place = _source_place(b, extent, made, align_corners, scale)
-    low = b.pointwise("min", b.pointwise("floor", place), b.scalar(float(extent - 1)))
+    low, share = _source_place(b, extent, made, align_corners, scale)
     high = b.pointwise("min", b.pointwise("add", low, b.scalar(1.0)), b.scalar(float(extent - 1)))
-    share = b.pointwise("sub", place, low)
     front = [axis, *(other for other in range(len(b.shape(x))) if other != axis)]
     moved = b.packed(b.permute(x, front))
     rest = b.shape(moved)[1:]
@@ -28,18 +30,34 @@ def resize_linear(b: TensorBuilder, x: int, axis: int, made: int, align_corners:
         for index in (low, high)
     )
     weight = b.reshape(share, [made, *[1] * len(rest)])
-    mixed = b.pointwise("add", first, b.pointwise("mul", weight, b.pointwise("sub", second, first)))
+    rest_weight = b.pointwise(
+        "sub", b.scalar(1.0), weight
+    )  # not a difference of two neighbours: infinities would be NaN
+    mixed = b.pointwise("add", b.pointwise("mul", rest_weight, first), b.pointwise("mul", weight, second))
     return b.permute(mixed, [front.index(other) for other in range(len(front))])
 
 
-def _source_place(b: TensorBuilder, extent: int, made: int, align_corners: bool, scale: float | None) -> int:
-    """Where every place of the result lies in the source."""
+def _source_place(
+    b: TensorBuilder, extent: int, made: int, align_corners: bool, scale: float | None
+) -> tuple[int, int]:
+    """For every place of the result the last place of the source that is not right of it, and how far it is from there.
+
+    Place k lies at n / d with whole numbers: a rounded quotient would be off by more the further out k is.
+    """
     k = b.pointwise("cast", b.count(made), kind="float")
     if align_corners:
-        return b.pointwise("mul", k, b.scalar((extent - 1) / (made - 1) if made > 1 else 0.0))
-    ratio = 1.0 / scale if scale else extent / made
-    centre = b.pointwise("mul", b.pointwise("add", k, b.scalar(0.5)), b.scalar(ratio))
-    return b.pointwise("max", b.pointwise("sub", centre, b.scalar(0.5)), b.scalar(0.0))
+        ratio = Fraction(extent - 1, made - 1) if made > 1 else Fraction(0)
+        numerator, denominator = b.pointwise("mul", k, b.scalar(float(ratio.numerator))), ratio.denominator
+    else:
+        ratio = Fraction(1.0 / scale).limit_denominator(_LARGEST_DENOMINATOR) if scale else Fraction(extent, made)
+        odd = b.pointwise("add", b.pointwise("mul", k, b.scalar(2.0)), b.scalar(1.0))
+        scaled = b.pointwise("mul", odd, b.scalar(float(ratio.numerator)))
+        numerator = b.pointwise("max", b.pointwise("sub", scaled, b.scalar(float(ratio.denominator))), b.scalar(0.0))
+        denominator = 2 * ratio.denominator
+    low = b.pointwise("floor", b.pointwise("div", numerator, b.scalar(float(denominator))))
+    low = b.pointwise("min", low, b.scalar(float(extent - 1)))
+    rest = b.pointwise("sub", numerator, b.pointwise("mul", low, b.scalar(float(denominator))))
+    return low, b.pointwise("div", rest, b.scalar(float(denominator)))
 
 
 def grid_sample(b: TensorBuilder, x: int, grid: int, mode: str, padding: str, align_corners: bool) -> int:
@@ -101,6 +119,7 @@ def _corner(
     """What one corner around every place adds: its row times its share, nothing where it lies outside."""
     batch, *shape = b.shape(places[0])
     index: int | None = None
+    within: int | None = None
     share = b.scalar(1.0)
     for place, low, side, extent in zip(places, lows, sides, extents, strict=True):
         at = b.pointwise("add", low, b.scalar(float(side))) if side else low
@@ -110,13 +129,19 @@ def _corner(
         if mode != "nearest":
             distance = b.pointwise("abs", b.pointwise("sub", place, at))
             share = b.pointwise("mul", share, b.pointwise("sub", b.scalar(1.0), distance))
-        share = b.pointwise("select", inside, share, b.scalar(0.0))
+        within = inside if within is None else b.pointwise("and", within, inside)
         safe = composed.clamp(b, at, b.scalar(0.0), b.scalar(float(extent - 1)))
         index = safe if index is None else b.pointwise("add", b.pointwise("mul", index, b.scalar(float(extent))), safe)
-    assert index is not None
+    assert index is not None and within is not None
     count = b.reshape(b.count(batch), [batch, *[1] * len(shape)])
     first = b.pointwise("mul", count, b.scalar(float(math.prod(extents))))
     where = b.pointwise("cast", b.pointwise("add", index, first), kind="int")
     channels = b.shape(rows)[1]
     taken = b.add("take", (rows, where), (*b.shape(where), channels), b.kind(rows), (0,))
-    return b.pointwise("mul", taken, b.reshape(share, [*b.shape(share), 1]))
+    part = b.pointwise("mul", taken, _beside(b, share)) if mode != "nearest" else taken
+    return b.pointwise("select", _beside(b, within), part, b.scalar(0.0))
+
+
+def _beside(b: TensorBuilder, place: int) -> int:
+    """A value of every place beside the channels there."""
+    return b.reshape(place, [*b.shape(place), 1])

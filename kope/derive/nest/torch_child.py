@@ -136,14 +136,23 @@ class _Walk:
         return int(b.reshape(b.add("cat", parts, (len(parts),), kind, 0), tuple(tensor.shape)))
 
     def run(self) -> tuple[list[int], list[str]]:
-        """Walk; return the outputs and their dtypes."""
+        """Walk; return the outputs and their dtypes. What they do not need is left."""
+        needed = self._needed()
         for node in self.program.graph.nodes:
-            if node.op == "call_function":
+            if node.op == "call_function" and node in needed:
                 self.builder.line = line_of(node)
                 self.known[node] = self._call(node)
             elif node.op == "output":
                 return self._outputs(node)
         raise AssertionError("a program without output")
+
+    def _needed(self) -> set[Any]:
+        """Nodes that outputs are made of."""
+        found: set[Any] = set()
+        for node in reversed(self.program.graph.nodes):
+            if node.op == "output" or node in found:
+                found.update(node.all_input_nodes)
+        return found
 
     def _outputs(self, node: Any) -> tuple[list[int], list[str]]:
         from kope.errors import DeriveError
