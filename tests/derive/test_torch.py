@@ -98,6 +98,14 @@ RIGHT: dict[str, tuple[str, Shapes, Mapping[str, Any]]] = {
         {"x": ((2, 4, 6), F), "w": ((15, 6), F), "u": ((15, 5), F)},
         {},
     ),
+    "a module filled inside": (
+        "m = torch.nn.Linear(6, 5, bias=False).float()\n"
+        "with torch.no_grad():\n"
+        "    m.weight.copy_(w.float())\n"
+        "return m(x.float()).to(x.dtype)",
+        {"x": ((4, 6), F), "w": ((5, 6), F)},
+        {},
+    ),
     "lookup": ("return F.embedding(i, x) + 1.0", {"x": ((4, 20), F), "i": ((3, 5), "int64")}, {}),
     "in place": ("y = x.clone()\ny[:, 1:3] = 0.0\ny[:, 0] *= 2.0\nreturn y", {"x": ((6, 9), F)}, {}),
     "top k": ("v, i = x.topk(3, dim=1)\nreturn v + 0.0 * i", {"x": ((5, 20), F)}, {}),

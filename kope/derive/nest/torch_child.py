@@ -147,11 +147,12 @@ class _Walk:
         raise AssertionError("a program without output")
 
     def _needed(self) -> set[Any]:
-        """Nodes that outputs are made of."""
+        """Nodes that outputs are made of. What a copy overwrites is not needed for its values."""
         found: set[Any] = set()
         for node in reversed(self.program.graph.nodes):
             if node.op == "output" or node in found:
-                found.update(node.all_input_nodes)
+                overwritten = {node.args[0]} if str(node.target) == "aten.copy.default" else set()
+                found.update(item for item in node.all_input_nodes if item not in overwritten)
         return found
 
     def _outputs(self, node: Any) -> tuple[list[int], list[str]]:
@@ -200,7 +201,7 @@ class _Walk:
         if isinstance(arg, (list, tuple)):
             return [self._argument(item) for item in arg]
         if hasattr(arg, "meta"):
-            return T(self.known[arg])
+            return T(self.known.get(arg))
         return arg
 
 
