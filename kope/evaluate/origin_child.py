@@ -99,7 +99,7 @@ def _write(tensor: Any, path: Path) -> dict[str, Any]:
     """Write a tensor as raw little-endian bytes, C order, and describe it."""
     plain = tensor.detach().contiguous()
     view = _INTEGER_VIEWS.get(plain.dtype)
-    data = plain.view(view) if view is not None and plain.numel() else plain
+    data = plain if view is None else plain.view(view)
     data.numpy().tofile(path)
     return {"file": path.name, "shape": list(plain.shape), "dtype": _name(plain.dtype)}
 

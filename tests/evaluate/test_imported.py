@@ -190,3 +190,15 @@ def test_an_index_passes_by_what_it_points_to(cache: CaseLibrary, tmp_path: Path
     assert official(task, first, tmp_path, peaks, at + 6) is False
     peaks, at = (values(file) for file in second.natives)  # all elements are equal: any row will do
     assert official(task, second, tmp_path, peaks, np.full_like(at, 5)) is True
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "bool", "int64"])
+def test_a_result_without_elements_is_written_like_any_other(dtype: str, tmp_path: Path) -> None:
+    import torch
+
+    from kope.evaluate.origin_child import _read, _write
+
+    entry = _write(torch.empty((0, 5), dtype=getattr(torch, dtype)), tmp_path / "y.bin")
+    assert entry == {"file": "y.bin", "shape": [0, 5], "dtype": dtype}
+    assert (tmp_path / "y.bin").stat().st_size == 0
+    assert _read({**entry, "path": str(tmp_path / "y.bin")}).shape == (0, 5)
