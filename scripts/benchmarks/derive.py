@@ -5,8 +5,9 @@
 
 DIR is a checkout of a suite; it needs PyTorch (pip install 'kope[torch]'). For every task a kernel
 is derived from its reference, and judged strictly on the twin, case by case: every element of every output, against
-the suite's reference in float64. Cases of more input elements are not run and count as failed. What was judged is kept
-in the folder by content: stopped anywhere, the same command goes on. --report shows what is there and judges nothing.
+the suite's reference in float64. The time limit ends what never ends; it is no measure of a kernel. Cases of more input
+elements are not run and count as failed. What was judged is kept in the folder by content: stopped anywhere, the same
+command goes on. --report shows what is there and judges nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 from kope import config, wiring
 from kope.derive.nest.derivation import NestPlan, plan_nests
 from kope.errors import DeriveError, KopeError
+from kope.evaluate import TaskEvaluator
 from kope.model import Candidate, Case, Outcome, Task
 from kope.task.imported import read_suite
 
@@ -176,13 +178,17 @@ def main() -> None:
     parser.add_argument("--least-elements", type=int, default=0, help="input elements of the smallest case run")
     parser.add_argument("--only", default="", help="names of tasks, by comma")
     parser.add_argument("--folder", type=Path, default=Path("build/derive"), help="what is kept")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds that one run of small cases may take")
     parser.add_argument("--report", action="store_true", help="judge nothing")
     options = parser.parse_args()
     _, tasks, errors = read_suite(options.corpus)
     wanted = set(filter(None, options.only.split(",")))
     tasks = [task for task in tasks if not wanted or task.name in wanted]
     ledger = Ledger(options.folder)
-    judged = wiring.evaluator(config.load())
+    settings = config.load()
+    judged = TaskEvaluator(
+        wiring.target(settings), wiring.case_library(settings), jobs=settings.jobs, time_limit_s=options.time_limit
+    )
     rows: list[Found] = []
     for task in tasks:
         start = time.monotonic()
