@@ -42,6 +42,8 @@ def _switched_on(name: str) -> Change:
 NEST_MOVES: tuple[NestMove, ...] = (
     NestMove("fold-rows", "a reduction down the columns takes as many rows at a time as a tile holds, not one by one",
              ("fold_rows",), _switched_on("fold_rows")),
+    NestMove("split-reduction", "a long reduction to few results is done in parts, so that all cores have work",
+             ("split",), _switched_on("split")),
     NestMove("larger-tile", "each copy and each wait has a fixed cost that a longer tile spreads over more elements",
              ("tile",), _scaled("tile", 2, MIN_TILE, MAX_TILE // 2)),
     NestMove("wider-products", "one multiplication of a product works on more columns",

@@ -39,6 +39,7 @@ class Schedule:
     span: most columns of a tile of a product (loop nests).
     recompute: what several loop nests read is computed in each of them instead of being stored.
     fold_rows: reductions down the columns of loop nests take as many rows at a time as a tile holds.
+    split: long reductions of loop nests to few results are done in parts, for all cores.
     rewrites: names of rewrite.REWRITES. choices: instruction choices of lowering.
     """
 
@@ -55,6 +56,7 @@ class Schedule:
     span: int = 512
     recompute: bool = False
     fold_rows: bool = False
+    split: bool = False
     rewrites: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kope.derive.graph import Graph
+from kope.derive.nest.tensors import numel
 from kope.derive.nest.views import View
 from kope.errors import DeriveError
 
@@ -17,6 +18,12 @@ AXES = 8
 REDUCED = (3, 4, 5)
 """Axes that are summed over in a nest that reduces, besides columns."""
 ROW, COLUMN = AXES - 2, AXES - 1
+LANES = 64
+"""Floats of one vector repeat."""
+CORES = 40
+"""Fewest cores a chip of the family has: a phase is cut into at least so many tiles where it is large enough."""
+LEAST_PART = 1024
+"""Elements of a reduction that are worth a core of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +173,27 @@ def down_nest(axes: Sequence[Axis], operands: int) -> list[Axis] | None:
     if axes[ROW].extent > 1:
         outer = [*outer[1:], axes[ROW]]
     return [*outer, *filled(rest, 3, operands), axes[deep], axes[COLUMN]]
+
+
+def cut_of(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int] | None:
+    """Which folded axis to cut, into how many equal parts, so that every core has some; None where nothing is gained.
+
+    The last axis is cut only when no other one is folded: it is read in runs.
+    """
+    results = numel([extent for at, extent in enumerate(shape) if at not in axes])
+    most = min(-(-CORES * LANES // max(results, 1)), CORES, numel(shape) // LEAST_PART)
+    front = [at for at in axes if at < len(shape) - 1 and shape[at] > 1]
+    cuts = [
+        (parts, at) for at in front or axes for parts in range(2, min(most, shape[at]) + 1) if shape[at] % parts == 0
+    ]
+    parts, at = max(cuts, default=(1, -1))
+    return (at, parts) if parts > 1 else None
+
+
+def split_axis(axis: Axis, parts: int, result: int) -> tuple[Axis, Axis]:
+    """An axis as parts and the places inside one. result: from one part to the next in the last operand, the result."""
+    inside = axis.extent // parts
+    return Axis(parts, (*(stride * inside for stride in axis.strides[:-1]), result)), Axis(inside, axis.strides)
 
 
 def swapped(phase: Phase, operands: Sequence[Operand], result: Operand) -> Phase:

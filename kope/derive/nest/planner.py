@@ -18,12 +18,14 @@ from kope.derive.nest.nests import (
     Operand,
     Phase,
     axes_of,
+    cut_of,
     down_nest,
     filled,
     joined,
     map_nest,
     operand,
     reduce_nest,
+    split_axis,
     with_columns_of_stride_one,
 )
 from kope.derive.nest.passes import spelled_out
@@ -58,11 +60,12 @@ class Form:
     """What a schedule says of phases.
 
     recompute: what several nests read is computed in each of them instead of being stored. fold_rows: reductions down
-    the columns take as many rows at a time as a tile holds.
+    the columns take as many rows at a time as a tile holds. split: long reductions to few results are done in parts.
     """
 
     recompute: bool = False
     fold_rows: bool = False
+    split: bool = False
 
 
 FIRST_FORM = Form()
@@ -213,10 +216,34 @@ class _Planner:
         expression = made.finish(made.of(node.args[0]))
         wide = _spread(target, shape, axes)
         walk = axes_of(shape, [*made.operands, wide])
+        if self.form.split and (cut := cut_of(shape, axes)) is not None:
+            self._reduce_parts(node, target, expression, made.operands, *cut)
+            return
         kept = [axis for at, axis in enumerate(walk) if at not in axes]
         folded = [axis for at, axis in enumerate(walk) if at in axes]
-        nest, across = reduce_nest(kept, folded, len(made.operands), may_cross=node.op != "prod")
-        views = [*made.operands, target]
+        self._append_reduce(node, kept, folded, expression, [*made.operands, target])
+
+    def _reduce_parts(
+        self, node: TensorNode, target: View, expression: Graph, operands: Sequence[View], cut: int, parts: int
+    ) -> None:
+        """One of the folded axes in parts, for as many cores, and these folded together afterwards."""
+        shape, axes = self.graph.nodes[node.args[0]].shape, node.params[0]
+        partial = self._allocate((parts, *target.shape))
+        part = View(partial.buffer, partial.dtype, target.shape, partial.strides[1:], partial.offset)
+        walk = axes_of(shape, [*operands, _spread(part, shape, axes)])
+        outer, walk[cut] = split_axis(walk[cut], parts, partial.strides[0])
+        kept = [outer, *(axis for at, axis in enumerate(walk) if at not in axes)]
+        folded = [axis for at, axis in enumerate(walk) if at in axes]
+        self._append_reduce(node, kept, folded, expression, [*operands, partial])
+        rest = _Expression(self, partial.shape)
+        joining = rest.finish(rest.load(partial, "float"))
+        walk = axes_of(partial.shape, [partial, _spread(target, partial.shape, (0,))])
+        self._append_reduce(node, walk[1:], walk[:1], joining, [partial, target])
+
+    def _append_reduce(
+        self, node: TensorNode, kept: Sequence[Axis], folded: Sequence[Axis], expression: Graph, views: Sequence[View]
+    ) -> None:
+        nest, across = reduce_nest(kept, folded, len(views) - 1, may_cross=node.op != "prod")
         down = down_nest(nest, len(views)) if self.form.fold_rows and not across else None
         fields = {"op": _FOLDS[node.op], "across": across, "down": down is not None, "line": node.line}
         self.phases.append(_phase("reduce", down or nest, views, expression=expression, **fields))

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kope.derive.nest.nests import COLUMN, ROW, Phase
+from kope.derive.nest.nests import COLUMN, CORES, LANES, ROW, Phase
 from kope.derive.nest.tile_code import literal, tile_code
 
-LANES = 64
 UB_BYTES = 188160
 STAGE_BYTES = 32768
-CORES = 40
-"""Fewest cores a chip of the family has: a phase is cut into at least so many tiles where it is large enough."""
 PLACES = 32
 """Places of take and put that are looked up together."""
 LONGEST_FOLD = 2040
