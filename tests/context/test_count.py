@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kope.context import Budget, assemble
 from kope.context.count import BYTES_PER_TOKEN, MARGIN, Estimate, Exact, counter_for, estimate_tokens, usage_of
 from kope.errors import ConfigError
+from kope.model import Passage
 from tests.context import samples
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +99,24 @@ def test_budget_is_not_overrun_beyond_the_margin_on_500_real_texts(tokenizer: Pa
     ratios = [exact.count(text) / corrected.count(text) for text in prompts]
     assert min(ratios) > 0.75 and max(ratios) <= MARGIN
     assert Estimate().bytes_per_token != corrected.bytes_per_token
+
+
+def test_prompts_filled_with_500_real_texts_keep_their_budget_by_the_exact_count(tokenizer: Path) -> None:
+    """Prompts whose documentation is real texts, as many as fit: none is over its budget as the tokenizer counts it."""
+    exact = Exact(tokenizer)
+    first, rest = real_texts()[:80], real_texts()[80:580]
+    usage = [(len(text.encode()), exact.count(text)) for text in ("\n".join(first[at::8]) for at in range(8))]
+    counter = Estimate().corrected(usage)
+    shares = []
+    for at in range(0, 500, 5):
+        found = [Passage(f"p{place}", "docs", "a part", text) for place, text in enumerate(rest[at : at + 5])]
+        budget = Budget(window=5_000 + 4 * at, generation=1_000, warm=2_000, cold=20_000)
+        sources = replace(samples.SOURCES, counter=counter, passages=lambda _question, _limit, found=found: found)
+        made = assemble(samples.refine_state(), samples.BRIEFING, budget, sources)
+        assert made.tokens == counter.count(made.text) <= budget.prompt
+        shares.append(exact.count(made.text) / budget.prompt)
+    assert 0.8 < max(shares) <= 1.0
+    assert sum(share > 0.6 for share in shares) > 80
 
 
 def test_unusable_tokenizer_is_refused_in_one_line(tmp_path: Path) -> None:
