@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kope import config, wiring
 from kope.cli import app
-from kope.errors import ConfigError
+from kope.errors import ConfigError, MachineError
 from kope.memory import MemoryMode, RecallQuery, Scope, Store, starter
 from kope.memory.embedding import HashEmbedder
 from kope.resources import shipped_tasks
@@ -20,14 +20,21 @@ from kope.target.twin import parameters
 from tests.memory.samples import TWIN, attempt_of, begin, task_of, works
 
 
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that all tests share, since unpacking takes a second."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KOPE_CACHE", str(tmp_path / "cache"))
+def settings_of_our_own(unpacked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KOPE_CACHE", str(unpacked))
+    monkeypatch.setenv("KOPE_EMBEDDER", "none")
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Store]:
-    with starter.open_starter(tmp_path / "cache") as store:
+def opened(unpacked: Path) -> Iterator[Store]:
+    with starter.open_starter(unpacked) as store:
         yield store
 
 
@@ -54,8 +61,8 @@ def test_its_times_are_speed_on_the_parameter_set_they_were_modelled_with_and_no
 
 
 def test_programs_that_start_at_once_share_what_is_unpacked(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        paths = set(pool.map(lambda _: open_and_close(tmp_path / "cache"), range(4)))
+    with ThreadPoolExecutor(2) as pool:
+        paths = set(pool.map(lambda _: open_and_close(tmp_path / "cache"), range(2)))
     assert [place.name for place in (tmp_path / "cache").iterdir()] == [path.name for path in paths]
 
 
@@ -94,6 +101,27 @@ def test_who_has_no_database_yet_may_ask_it(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert {item["origin"] for item in json.loads(done.stdout)["items"]} == {"starter"}
     assert not (tmp_path / "none.db").exists()
+
+
+def test_every_embedder_finds_all_of_it(tmp_path: Path) -> None:
+    for embedder in (HashEmbedder(64), HashEmbedder(32)):
+        with starter.open_starter(tmp_path / "cache", embedder) as store:
+            assert store.recall(RecallQuery(text="softmax over rows")).degraded == ""
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+
+
+def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
+    place = open_and_close(tmp_path / "cache")
+    place.write_bytes(b"gone")
+    with starter.open_starter(tmp_path / "cache") as store:
+        assert store.path == place
+        assert store.check() == ()
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match="KOPE_CACHE"):
+        starter.open_starter(tmp_path / "file" / "cache")
 
 
 def test_an_installation_without_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
