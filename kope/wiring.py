@@ -335,14 +335,20 @@ def budget(plan: Plan, settings: Settings) -> Budget:
 
 def scope(plan: Plan, session_id: str, settings: Settings) -> Scope:
     """Return what a session may be told of. Raises ConfigError for an unknown mode, NotFound for a missing FILE."""
-    mode, _, file = plan.memory.partition(":")
-    if mode == "only" and file:
+    mode, file = _memory_mode(plan)
+    if mode == "only":
         source = open_store(replace(settings, db=Path(file)), create=False, read_only=True)
         return Scope(MemoryMode.ONLY, session_id, plan.seed, source)
-    if mode == "starter" and not file:
+    if mode == "starter":
         return Scope(MemoryMode.ON, session_id, plan.seed, open_starter(settings))
-    if mode in ("on", "off", "placebo") and not file:
-        return Scope(MemoryMode(mode), session_id, plan.seed)
+    return Scope(MemoryMode(mode), session_id, plan.seed)
+
+
+def _memory_mode(plan: Plan) -> tuple[str, str]:
+    """Return a plan's memory mode and its file, "" for none. Raises ConfigError for an unknown mode."""
+    mode, _, file = plan.memory.partition(":")
+    if (mode in ("on", "off", "placebo", "starter") and not file) or (mode == "only" and file):
+        return mode, file
     raise ConfigError(f"memory {plan.memory!r} is none of on, off, placebo, starter, only:FILE")
 
 
@@ -399,6 +405,7 @@ def open_session(
 ) -> Opened:
     """Open the database and begin a session, or take up an unfinished one with the same tasks, plan and target."""
     plan = _settled(plan, settings)
+    _memory_mode(plan)  # before anything is made for it
     judge = evaluator(settings, progress=progress)
     fingerprint = judge.fingerprint()
     store = open_writable(settings)

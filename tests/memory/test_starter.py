@@ -94,6 +94,15 @@ def test_a_session_has_it_when_it_asks_for_it(tmp_path: Path) -> None:
     assert wiring.scope(wiring.Plan(), "s", settings).source is None
 
 
+@pytest.mark.parametrize("memory", ["startre", "starter:x.db", "only:", "on:x.db"])
+def test_a_memory_that_does_not_exist_is_refused_before_a_database_is_made(tmp_path: Path, memory: str) -> None:
+    db = tmp_path / "new.db"
+    done = CliRunner().invoke(app, ["optimize", "exp", "--memory", memory, "--db", str(db)])
+    assert done.exit_code != 0
+    assert "none of on, off, placebo, starter, only:FILE" in done.output
+    assert not db.exists()
+
+
 def test_who_has_no_database_yet_may_ask_it(tmp_path: Path) -> None:
     argv = ["recall", "softmax", "--db", str(tmp_path / "none.db"), "--json"]
     assert CliRunner().invoke(app, argv).exit_code != 0
