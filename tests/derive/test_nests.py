@@ -13,8 +13,8 @@ import pytest
 
 from kope.derive.derivation import NEST_SCHEDULE
 from kope.derive.nest import composed
-from kope.derive.nest.emit import signature_of
 from kope.derive.nest.planner import plan_phases
+from kope.derive.nest.signature import signature_of
 from kope.derive.nest.tensors import TensorBuilder, TensorGraph
 from kope.derive.schedule import Schedule
 from kope.errors import DeriveError

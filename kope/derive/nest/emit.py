@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,12 +10,13 @@ from kope.derive.body import number
 from kope.derive.emit import tidy
 from kope.derive.graph import Graph
 from kope.derive.naming import identifiers
+from kope.derive.nest.bodies import FOLDS, body
+from kope.derive.nest.case_numbers import CaseNumbers
 from kope.derive.nest.nests import AXES, Operand, Phase
 from kope.derive.nest.planner import Plan
-from kope.derive.nest.tile_code import TileCode, tile_code
-from kope.derive.nest.tiling import FIRST_LIMITS, PLACES, Buffers, Limits, TileSize, buffers_for, tile_size
+from kope.derive.nest.signature import DTYPE_NUMBERS, signature_of, varying_attrs
+from kope.derive.nest.tiling import FIRST_LIMITS, PLACES, Buffers, Limits, buffers_for
 from kope.derive.nest.views import COUNT
-from kope.derive.scalar import Scalar
 from kope.derive.storage import CPP_TYPES, KOPE_TYPES
 from kope.errors import DeriveError
 from kope.model import Case, Task
@@ -24,17 +24,7 @@ from kope.render import render
 
 CPP = CPP_TYPES | {"int64": "int64_t", "int16": "int16_t"}
 KOPE = KOPE_TYPES | {"int64": "KOPE_INT64", "int16": "KOPE_INT16"}
-_DTYPE_NUMBERS = {
-    "float32": 0, "float16": 1, "bfloat16": 2, "int8": 3, "uint8": 4, "int32": 5, "int64": 6, "bool": 7, "int16": 8,
-}  # fmt: skip
-_FOLDS = {
-    "sum": ("Add", "Sum", "0.0f"), "prod": ("Mul", "", "1.0f"),
-    "amax": ("Max", "Max", "-INFINITY"), "amin": ("Min", "Min", "INFINITY"),
-}  # fmt: skip
-_ABSENT = 1000
-"""Stands for the dtype of a tensor that is left out or has no elements: neither has an address."""
 _SIZE_TYPES = {"f": "float", "u": "uint32_t", "n": "int64_t"}
-_FNV_START, _FNV_PRIME, _WORD = 14695981039346656037, 1099511628211, (1 << 64) - 1
 
 
 @dataclass
@@ -68,8 +58,8 @@ def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], limits: Limits = 
         "stage": buffers.stage,
         "packed": buffers.packed,
         "bytes": buffers.bytes,
-        "loads": [{"kope": KOPE[d], "cpp": CPP[d]} for d in sorted(loads, key=_DTYPE_NUMBERS.__getitem__)],
-        "stores": [{"kope": KOPE[d], "cpp": CPP[d]} for d in sorted(stores, key=_DTYPE_NUMBERS.__getitem__)],
+        "loads": [{"kope": KOPE[d], "cpp": CPP[d]} for d in sorted(loads, key=DTYPE_NUMBERS.__getitem__)],
+        "stores": [{"kope": KOPE[d], "cpp": CPP[d]} for d in sorted(stores, key=DTYPE_NUMBERS.__getitem__)],
         "reduces": any(phase.kind in ("reduce", "scan", "contract") for phase in phases),
         "contracts": any(phase.kind == "contract" for phase in phases),
         "places": any(phase.kind in ("take", "put") for phase in phases),
@@ -94,7 +84,7 @@ def _reference(task: Task) -> list[str]:
 
 def _folds(phases: Sequence[Phase]) -> list[dict[str, str]]:
     used = dict.fromkeys(phase.op for phase in phases if phase.kind == "reduce" and phase.across)
-    return [{"call": _FOLDS[op][0], "name": _FOLDS[op][1]} for op in used]
+    return [{"call": FOLDS[op][0], "name": FOLDS[op][1]} for op in used]
 
 
 def _pointers(task: Task, output_count: int) -> dict[str, str]:
@@ -133,32 +123,19 @@ def _expression_key(expression: Graph) -> Any:
     return nodes, expression.outputs
 
 
-def _scalars(plan: Plan) -> list[float]:
-    """Constants of all expressions, in order."""
-    return [
-        node.expr.value
-        for phase in plan.phases
-        if phase.expression is not None
-        for node in phase.expression.nodes
-        if node.expr is not None
-    ]
-
-
 class _Printer:
     """Prints the kernel of one group."""
 
     def __init__(self, index: int, group: Group, buffers: Buffers, pointers: Mapping[str, str]) -> None:
-        self.index, self.group, self.buffers, self.pointers = index, group, buffers, pointers
+        self.index, self.group, self.pointers = index, group, pointers
         self.plans = [plan for _, plan in group.plans]
-        self.tiles = [[tile_size(phase, buffers) for phase in plan.phases] for plan in self.plans]
-        self.sizes: dict[tuple[str, tuple[float, ...]], str] = {}
-        self.scalar_at = 0
+        self.made = CaseNumbers(self.plans, buffers)
 
     def run(self, task: Task) -> dict[str, Any]:
         """What the template reads."""
         phases = [self._phase(task, at) for at in range(len(self.plans[0].phases))]
         steps = self._steps()
-        sizes = [{"type": _SIZE_TYPES[kind], "name": name} for (kind, _), name in self.sizes.items()]
+        sizes = [{"type": _SIZE_TYPES[kind], "name": name} for (kind, _), name in self.made.fields.items()]
         return {"index": self.index, "phases": phases, "steps": steps, "sizes": sizes, "rows": self._rows(task)}
 
     def _steps(self) -> list[dict[str, Any]]:
@@ -170,7 +147,7 @@ class _Printer:
             length, rounds = 1, ""
             if at in loops:
                 same = [plan.loops[loops[at]] for plan in self.plans]
-                length, rounds = same[0].length, self._number([loop.rounds for loop in same])
+                length, rounds = same[0].length, self.made.number([loop.rounds for loop in same])
             made.append({"phases": list(range(at, at + length)), "rounds": rounds})
             at += length
         return made
@@ -178,29 +155,14 @@ class _Printer:
     def _rows(self, task: Task) -> list[str]:
         rows = []
         for at, (case, plan) in enumerate(self.group.plans):
-            numbers = [number(values[at]) if kind == "f" else str(int(values[at])) for kind, values in self.sizes] or [
-                "0"
-            ]
+            numbers = [
+                number(values[at]) if kind == "f" else str(int(values[at])) for kind, values in self.made.fields
+            ] or ["0"]
             signature = f"0x{signature_of(task, case):016x}ULL"
             rows.append(
                 f"{{{signature}, {plan.workspace}, {plan.outputs}, {{{', '.join(numbers)}}}}},  // {_shapes(case)}"
             )
         return rows
-
-    def _number(self, values: Sequence[float], kind: str = "n") -> str:
-        """A number that may differ from case to case: written out, or the name of a field."""
-        if len(set(values)) == 1 and values[0] == values[0]:
-            return number(values[0]) if kind == "f" else str(int(values[0]))
-        key = (kind, tuple(values))
-        if key not in self.sizes:
-            self.sizes[key] = f"{kind}{sum(k == kind for k, _ in self.sizes)}"
-        return f"s.{self.sizes[key]}"
-
-    def _phases(self, at: int) -> list[Phase]:
-        return [plan.phases[at] for plan in self.plans]
-
-    def _tile(self, at: int, name: str) -> str:
-        return self._number([getattr(tiles[at], name) for tiles in self.tiles], "u")
 
     def _view(self, name: str, items: Sequence[Operand]) -> str:
         """The declaration of one operand."""
@@ -210,219 +172,33 @@ class _Printer:
         else:
             base = f"{self.pointers[first.buffer]}Address"
             same = len({item.dtype for item in items}) == 1
-            dtype = KOPE[first.dtype] if same else self._number([_DTYPE_NUMBERS[item.dtype] for item in items])
-        strides = ", ".join(self._number([item.strides[axis] for item in items]) for axis in range(AXES))
-        offset = self._number([item.offset for item in items])
+            dtype = KOPE[first.dtype] if same else self.made.number([DTYPE_NUMBERS[item.dtype] for item in items])
+        strides = ", ".join(self.made.number([item.strides[axis] for item in items]) for axis in range(AXES))
+        offset = self.made.number([item.offset for item in items])
         if any(item.step for item in items):
-            offset += f" + round * {self._number([item.step for item in items])}"
+            offset += f" + round * {self.made.number([item.step for item in items])}"
         return f"const View {name} = {{{base}, {dtype}, {offset}, {{{strides}}}}};"
 
     def _nest(self, at: int, *, reduces: bool) -> str:
-        extents = ", ".join(self._number([phase.extents[axis] for phase in self._phases(at)]) for axis in range(AXES))
-        tile = ", ".join(self._tile(at, name) for name in ("rows", "columns", "pitch"))
-        first = self._phases(at)[0]
+        extents = ", ".join(
+            self.made.number([phase.extents[axis] for phase in self.made.phases(at)]) for axis in range(AXES)
+        )
+        tile = ", ".join(self.made.tile(at, name) for name in ("rows", "columns", "pitch"))
+        first = self.made.phases(at)[0]
         flags = ", ".join("true" if flag else "false" for flag in (reduces, first.across, first.down))
         return f"const Nest nest = {{{{{extents}}}, {tile}, {flags}}};"
 
     def _phase(self, task: Task, at: int) -> dict[str, Any]:
-        phases = self._phases(at)
+        phases = self.made.phases(at)
         first = phases[0]
         reduces = first.kind in ("reduce", "scan", "contract")
         lines = [self._nest(at, reduces=reduces)]
         for k in range(len(first.operands)):
             lines.append(self._view(f"x{k}", [phase.operands[k] for phase in phases]))
         lines.append(self._view("y", [phase.result for phase in phases]))
-        lines += {
-            "map": self._map, "reduce": self._reduce, "scan": self._scan, "contract": self._contract,
-            "take": self._place, "put": self._place,
-        }[first.kind](at)  # fmt: skip
+        lines += body(self.made, at)
         moves = any(item.step for phase in phases for item in (*phase.operands, phase.result))
         return {"lines": lines, "comment": _comment(task, first), "moves": moves}
-
-    def _expression(self, at: int) -> Graph:
-        """The expression with constants that differ from case to case replaced by names."""
-        graphs = [phase.expression for phase in self._phases(at)]
-        first = graphs[0]
-        assert first is not None
-        nodes = []
-        for place, node in enumerate(first.nodes):
-            if node.expr is not None:
-                values = [graph.nodes[place].expr.value for graph in graphs if graph]  # type: ignore[union-attr]
-                if len(set(values)) > 1:
-                    name = self._number(values, "f").removeprefix("s.")
-                    node = replace(node, expr=Scalar("attr", name=name))
-            nodes.append(node)
-        return replace(first, nodes=tuple(nodes))
-
-    def _code(self, at: int, first_slot: int = 0) -> Any:
-        return tile_code(self._expression(at), self._text, first_slot)
-
-    def _text(self, scalar: Scalar) -> str:
-        """A scalar operand; expressions of sizes are computed for every case."""
-        names = {name: values for (_, values), name in self.sizes.items()}
-        count = len(self.plans)
-        values = [scalar.evaluate({name: v[at] for name, v in names.items()}, {}) for at in range(count)]
-        return self._number(values, "f")
-
-    def _map(self, at: int) -> list[str]:
-        code = self._code(at)
-        return [
-            *_over_tiles(),
-            "    const uint32_t count = tile.rows * nest.pitch;",
-            *(f"    {line}" for line in code.lines),
-            f"    Store(y, {code.result}, tile, nest.pitch);",
-            "}",
-        ]
-
-    def _reduce(self, at: int) -> list[str]:
-        first = self._phases(at)[0]
-        fold, name, neutral = _FOLDS[first.op]
-        code = self._code(at, 2)
-        tail = [f"        FillTail({code.result}, tile, nest.pitch, {neutral});"] if first.across else []
-        if first.across:
-            store = [
-                f"    FoldRows{name}(t[1], t[0], tile.rows, nest.pitch);",
-                "    StoreRows(y, t[1], Place(y, tile), 0, 1, tile.rows, kLanes);",
-            ]
-        else:
-            store = ["    Store(y, t[0], tile, nest.pitch);"]
-        if first.down:
-            return self._reduce_down(code, fold, neutral)
-        return [
-            *_over_tiles(),
-            "    const uint32_t count = tile.rows * nest.pitch;",
-            f"    Duplicate(t[0], {neutral}, count);",
-            *_over_folds(),
-            *(f"        {line}" for line in code.lines),
-            *tail,
-            f"        {fold}(t[0], t[0], {code.result}, count);",
-            "    }",
-            *store,
-            "}",
-        ]
-
-    def _reduce_down(self, code: TileCode, fold: str, neutral: str) -> list[str]:
-        """Rows are folded: as many as a tile holds side by side first, then these into the first one."""
-        return [
-            *_over_tiles(),
-            f"    Duplicate(t[0], {neutral}, nest.rows * nest.pitch);",
-            *_over_folds(),
-            "        const uint32_t count = tile.rows * nest.pitch;",
-            *(f"        {line}" for line in code.lines),
-            f"        {fold}(t[0], t[0], {code.result}, count);",
-            "    }",
-            "    for (uint32_t rows = nest.rows; rows > 1; rows -= rows / 2) {  // the lower half onto the upper one",
-            "        const uint32_t half = rows / 2 * nest.pitch;",
-            f"        {fold}(t[0], t[0], t[0][rows * nest.pitch - half], half);",
-            "    }",
-            "    tile.at[kRow] = 0;",
-            "    tile.rows = 1;",
-            "    Store(y, t[0], tile, nest.pitch);",
-            "}",
-        ]
-
-    def _scan(self, at: int) -> list[str]:
-        first = self._phases(at)[0]
-        fold, _, neutral = _FOLDS[first.op]
-        code = self._code(at, 1)
-        return [
-            *_over_tiles(),
-            "    const uint32_t count = tile.rows * nest.pitch;",
-            f"    Duplicate(t[0], {neutral}, count);",
-            *_over_folds(),
-            *(f"        {line}" for line in code.lines),
-            f"        {fold}(t[0], t[0], {code.result}, count);",
-            "        Store(y, t[0], tile, nest.pitch);",
-            "    }",
-            "}",
-        ]
-
-    def _contract(self, at: int) -> list[str]:
-        depth = self._number([phase.depth for phase in self._phases(at)])
-        step = self._tile(at, "depth")
-        pitches = [TileSize(1, tiles[at].depth).pitch for tiles in self.tiles]
-        return [
-            f"const int64_t depth = {depth};",
-            f"const int64_t step = {step};",
-            f"const uint32_t depthPitch = {self._number(pitches, 'u')};",
-            *_over_tiles(),
-            "    Duplicate(t[0], 0.0f, tile.rows * nest.pitch);",
-            *_over_folds(),
-            "        for (int64_t k = 0; k < depth; k += step) {",
-            "            const uint32_t deep = depth - k < step ? depth - k : step;",
-            "            Tile left = tile;   // rows x what is summed over",
-            "            left.at[kColumn] = k;",
-            "            left.columns = deep;",
-            "            Tile right = tile;  // what is summed over x columns",
-            "            right.at[kRow] = k;",
-            "            right.rows = deep;",
-            "            Load(t[1], x0, left, depthPitch);",
-            "            Load(t[2], x1, right, nest.pitch);",
-            "            Multiply(t[0], t[1], t[2], tile.rows, deep, depthPitch, nest.pitch);",
-            "        }",
-            "    }",
-            "    Store(y, t[0], tile, nest.pitch);",
-            "}",
-        ]
-
-    def _place(self, at: int) -> list[str]:
-        """take: the first operand at places. put: the first operand to places of the result."""
-        phases = self._phases(at)
-        first = phases[0]
-        count = len(first.operands) - 1
-        run = self._number([phase.run for phase in phases])
-        lines = [*_over_places(first.kind == "put")]
-        lines += [f"    Load(t[{k}], x{k + 1}, tile, nest.pitch);" for k in range(count)]
-        terms = []
-        for k in range(count):
-            extent = self._number([phase.wrap[k][0] for phase in phases])
-            stride = self._number([phase.wrap[k][1] for phase in phases])
-            terms.append(f"Wrapped(t[{k}], k, {extent}, {stride})")
-        indexed, plain = ("y", "x0") if first.kind == "put" else ("x0", "y")
-        lines += [
-            "    Wait();",
-            "    int64_t indexed[kPlaces];",
-            "    int64_t plain[kPlaces];",
-            "    for (uint32_t k = 0; k < tile.columns; ++k) {",
-            f"        indexed[k] = Place({indexed}, tile) + k * {indexed}.stride[kColumn] + {' + '.join(terms)};",
-            f"        plain[k] = Place({plain}, tile) + k * {plain}.stride[kColumn];",
-            "    }",
-        ]
-        if first.kind == "put":
-            atomic = {"add": "Add", "amax": "Max", "amin": "Min"}.get(first.op)
-            lines += [f"    SetAtomic{atomic}<float>();"] if atomic else []
-            lines.append(f"    MoveAny(y, x0, indexed, plain, tile.columns, {run});")
-            lines += ["    SetAtomicNone();"] if atomic else []
-        else:
-            lines.append(f"    MoveAny(y, x0, plain, indexed, tile.columns, {run});")
-        return [*lines, "}"]
-
-
-def _over_tiles() -> list[str]:
-    return [
-        "for (int64_t number = GetBlockIdx(); number < TileCount(nest); number += GetBlockNum()) {",
-        "    Tile tile = TileAt(nest, number);",
-    ]
-
-
-def _over_places(in_order: bool) -> list[str]:
-    """Tiles of places. What is written goes in whole stretches to the cores, so that later places win on one core."""
-    if not in_order:
-        return _over_tiles()
-    return [
-        "const int64_t share = Pieces(TileCount(nest), GetBlockNum());",
-        "const int64_t end = (GetBlockIdx() + 1) * share;",
-        "const int64_t last = end < TileCount(nest) ? end : TileCount(nest);",
-        "for (int64_t number = GetBlockIdx() * share; number < last; ++number) {",
-        "    Tile tile = TileAt(nest, number);",
-    ]
-
-
-def _over_folds() -> list[str]:
-    return [
-        "    for (int64_t fold = 0; fold < FoldCount(nest); ++fold) {",
-        "        FoldAt(nest, fold, tile);",
-    ]
 
 
 def _comment(task: Task, phase: Phase) -> str:
@@ -437,45 +213,3 @@ def _shapes(case: Case) -> str:
         "-" if item is None else f"{item.spec.dtype}{list(item.spec.shape)}".replace(" ", "") for item in case.inputs
     ]
     return " ".join(parts)[:80]
-
-
-def varying_attrs(task: Task) -> list[str]:
-    """Attributes that tell cases apart."""
-    return [name for name in task.attrs if len({repr(_value(task, case, name)) for case in task.cases}) > 1]
-
-
-def _value(task: Task, case: Case, name: str) -> Any:
-    """An attribute as the call has it, None when it has none."""
-    return (case.attrs or task.attrs).get(name)
-
-
-def signature_of(task: Task, case: Case) -> int:
-    """The number by which a call is recognised: what the emitted host code computes of it."""
-    words: list[int] = []
-    for item in case.inputs:
-        if item is None:
-            words += [_ABSENT, 0]
-            continue
-        dtype = _DTYPE_NUMBERS[item.spec.dtype] if item.spec.numel else _ABSENT
-        words += [dtype, len(item.spec.shape), *item.spec.shape]
-    for name in varying_attrs(task):
-        words += _attr_words(_value(task, case, name))
-    made = _FNV_START
-    for word in words:
-        made = ((made ^ word) * _FNV_PRIME) & _WORD
-    return made
-
-
-def _attr_words(value: Any) -> list[int]:
-    if value is None:
-        return [_ABSENT]
-    if isinstance(value, str):
-        return [*value.encode(), 256]
-    if isinstance(value, (list, tuple)):
-        return [len(value), *(_bits(item) for item in value)]
-    return [_bits(value)]
-
-
-def _bits(value: float) -> int:
-    """A number as the bits of a double."""
-    return int(struct.unpack("<Q", struct.pack("<d", float(value)))[0])

@@ -201,7 +201,7 @@ class _Walk:
         if isinstance(arg, (list, tuple)):
             return [self._argument(item) for item in arg]
         if hasattr(arg, "meta"):
-            return T(self.known.get(arg))
+            return T(self.known.get(arg, -1))
         return arg
 
 
