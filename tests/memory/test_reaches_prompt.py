@@ -50,9 +50,18 @@ def prompt(settings: config.Settings, task: Task, memory: str) -> tuple[str, tup
         return made.text, made.used
 
 
-@pytest.mark.parametrize(("memory", "told"), [("on", True), ("placebo", True), ("only:other.db", True), ("off", False)])
+@pytest.mark.parametrize(
+    ("memory", "told", "why"),
+    [
+        ("on", True, True),
+        ("starter", True, True),
+        ("placebo", True, False),  # its reason could tell what gained before
+        ("only:other.db", True, True),
+        ("off", False, False),
+    ],
+)
 def test_planted_experience_is_in_the_next_prompt(
-    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: str, told: bool
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: str, told: bool, why: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KOPE_EMBEDDER", "none")
@@ -63,7 +72,8 @@ def test_planted_experience_is_in_the_next_prompt(
         Store.open(tmp_path / "own.db").close()
     before = hashlib.sha256((tmp_path / "other.db").read_bytes()).hexdigest()
     text, used = prompt(settings, task, memory)
-    assert (WORD in text, name in used) == (told, told)
+    assert (WORD in text, name in used) == (why, told)
+    assert ("starter" in text) == (memory == "starter")
     if memory != "only:other.db":
         return
     assert hashlib.sha256((tmp_path / "other.db").read_bytes()).hexdigest() == before
