@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from kope.derive.builder import Builder
-from kope.derive.graph import TRANSCENDENTAL, Graph, GraphInput, GraphOutput, Node
+from kope.derive.graph import Graph
+from kope.derive.nest.expressions import Expression, stored_nodes
 from kope.derive.nest.nests import (
     AXES,
     Axis,
@@ -29,6 +28,7 @@ from kope.derive.nest.nests import (
     with_columns_of_stride_one,
 )
 from kope.derive.nest.passes import spelled_out
+from kope.derive.nest.places import as_bits, at_places, with_tail, words
 from kope.derive.nest.repeats import Loop, rolled
 from kope.derive.nest.tensors import (
     INDEXED,
@@ -39,13 +39,10 @@ from kope.derive.nest.tensors import (
     Shape,
     TensorGraph,
     TensorNode,
-    broadcast,
     numel,
 )
 from kope.derive.nest.views import COUNT, WORKSPACE, View, contiguous
 
-LARGEST_EXPRESSION = 16
-"""Operators that may share a nest: more would need more buffers than the unified buffer has."""
 _FOLDS = {"sum": "sum", "prod": "prod", "amax": "amax", "amin": "amin"}
 _SCAN_FOLDS = {"cumsum": "sum", "cumprod": "prod", "cummax": "amax", "cummin": "amin"}
 WORKSPACE_ALIGN = 512
@@ -103,7 +100,7 @@ class _Planner:
 
     def __post_init__(self) -> None:
         self.uses = self.graph.uses()
-        self.stored = _stored(self.graph, self.uses, self.form.recompute)
+        self.stored = stored_nodes(self.graph, self.uses, self.form.recompute)
 
     def run(self) -> Plan:
         for index, node in enumerate(self.graph.nodes):
@@ -165,6 +162,9 @@ class _Planner:
             return self._output_view(position)
         return self._allocate(self.graph.nodes[index].shape)
 
+    def _expression(self, shape: Shape) -> Expression:
+        return Expression(self.graph, self.views, self.view, shape)
+
     # --- phases ---
 
     def _make(self, index: int, node: TensorNode) -> None:
@@ -190,7 +190,7 @@ class _Planner:
         self.views[index] = target
 
     def _map(self, index: int, target: View) -> None:
-        made = _Expression(self, target.shape)
+        made = self._expression(target.shape)
         self._append_map(made.finish(made.of(index)), made.operands, target, self.graph.nodes[index].line)
 
     def _append_map(self, expression: Graph, operands: Sequence[View], target: View, line: int = 0) -> None:
@@ -200,19 +200,19 @@ class _Planner:
     def _copy(self, source: View, target: View) -> None:
         """Move a tensor. Where types agree its bits are moved, whatever they mean."""
         if source.dtype == target.dtype == "int64":
-            source, target = _words(source), _words(target)
+            source, target = words(source), words(target)
         elif source.dtype == target.dtype == "int32":
-            source, target = _as_bits(source), _as_bits(target)
-        made = _Expression(self, target.shape)
+            source, target = as_bits(source), as_bits(target)
+        made = self._expression(target.shape)
         self._append_map(made.finish(made.load(source, "float")), made.operands, target)
 
     def _fill(self, value: float, target: View) -> None:
-        made = _Expression(self, target.shape)
+        made = self._expression(target.shape)
         self._append_map(made.finish(made.builder.scalar(value)), [], target)
 
     def _reduce(self, node: TensorNode, target: View) -> None:
         shape, axes = self.graph.nodes[node.args[0]].shape, node.params[0]
-        made = _Expression(self, shape)
+        made = self._expression(shape)
         expression = made.finish(made.of(node.args[0]))
         wide = _spread(target, shape, axes)
         walk = axes_of(shape, [*made.operands, wide])
@@ -235,7 +235,7 @@ class _Planner:
         kept = [outer, *(axis for at, axis in enumerate(walk) if at not in axes)]
         folded = [axis for at, axis in enumerate(walk) if at in axes]
         self._append_reduce(node, kept, folded, expression, [*operands, partial])
-        rest = _Expression(self, partial.shape)
+        rest = self._expression(partial.shape)
         joining = rest.finish(rest.load(partial, "float"))
         walk = axes_of(partial.shape, [partial, _spread(target, partial.shape, (0,))])
         self._append_reduce(node, walk[1:], walk[:1], joining, [partial, target])
@@ -250,7 +250,7 @@ class _Planner:
 
     def _scan(self, node: TensorNode, target: View) -> None:
         shape, axis = target.shape, node.params[0]
-        made = _Expression(self, shape)
+        made = self._expression(shape)
         expression = made.finish(made.of(node.args[0]))
         views = [*made.operands, target]
         walk = axes_of(shape, views)
@@ -303,7 +303,7 @@ class _Planner:
         source, indices = self.view(node.args[0]), [self.view(arg) for arg in node.args[1:]]
         if target.buffer == WORKSPACE or target.dtype != source.dtype:
             target = self._allocate(node.shape, source.dtype)
-        base, indices, selected = _at_places(node.op, node.params[0], source, indices)
+        base, indices, selected = at_places(node.op, node.params[0], source, indices)
         self._places("take", base, target, indices, selected, node.line)
         return target
 
@@ -317,7 +317,7 @@ class _Planner:
         elif target.dtype != "float32":
             target = self._allocate(node.shape)
         self._copy(source, target)
-        base, indices, selected = _at_places(node.op, node.params[0], target, [self.view(a) for a in node.args[2:]])
+        base, indices, selected = at_places(node.op, node.params[0], target, [self.view(a) for a in node.args[2:]])
         if written.dtype != target.dtype or written.buffer == COUNT:
             converted = self._allocate(written.shape, target.dtype)
             self._copy(written, converted)
@@ -330,10 +330,10 @@ class _Planner:
         line: int, mode: str = "set",
     ) -> None:  # fmt: skip
         """Nest over places. Elements that follow one another on both sides are moved in one run."""
-        words = 2 if base.dtype == "int64" else 1
-        if words == 2:
-            base, other = _words(base), _words(other)
-            indices = [_with_tail(view, (*view.shape, 2)) for view in indices]
+        width = 2 if base.dtype == "int64" else 1
+        if width == 2:
+            base, other = words(base), words(other)
+            indices = [with_tail(view, (*view.shape, 2)) for view in indices]
         axes = joined(axes_of(base.shape, [base, other, *indices]))
         run = 1
         if axes and axes[-1].strides[:2] == (1, 1) and not any(axes[-1].strides[2:]):
@@ -341,7 +341,7 @@ class _Planner:
         axes = filled(axes, AXES, 2 + len(indices))
         operands = [operand(view, axes, at) for at, view in enumerate([base, other, *indices])]
         source, result = (operands[1], operands[0]) if kind == "put" else (operands[0], operands[1])
-        wrap = tuple((extent, stride * words) for extent, stride in wrap)
+        wrap = tuple((extent, stride * width) for extent, stride in wrap)
         extents = tuple(axis.extent for axis in axes)
         self.phases.append(
             Phase(kind, extents, (source, *operands[2:]), result, op=mode, wrap=wrap, run=run, line=line)
@@ -379,84 +379,6 @@ class _Planner:
         return held if held.buffer == WORKSPACE and held.dtype == "float32" else None
 
 
-class _Expression:
-    """What is computed per element of a nest: operators that join it, and loads of what is stored."""
-
-    def __init__(self, planner: _Planner, shape: Shape) -> None:
-        self.planner, self.shape = planner, shape
-        self.builder = Builder()
-        self.operands: list[View] = []
-
-    def load(self, view: View, kind: str) -> int:
-        """One operand, spread over the nest."""
-        wide = view.expanded(self.shape)
-        if wide not in self.operands:
-            self.operands.append(wide)
-        return self.builder.keep(Node("load", kind=kind, input=self.operands.index(wide)), ())
-
-    def of(self, index: int) -> int:
-        """A tensor: its operator if that joins the nest, else a load."""
-        graph = self.planner.graph
-        node = graph.nodes[index]
-        number = _constant(graph, index)
-        if number is not None:
-            return self.builder.scalar(number)
-        joins = node.op in POINTWISE and index not in self.planner.views
-        if not joins:
-            return self.load(self.planner.view(index), node.kind)
-        args = [self.of(arg) for arg in node.args]
-        dtype = str(node.params[0]) if node.op == "cast" and node.params else ""
-        return self.builder.add(node.op, *args, kind=node.kind, dtype=dtype, line=node.line)
-
-    def finish(self, root: int) -> Graph:
-        """The expression as a graph with one output."""
-        inputs = tuple(GraphInput(f"x{at}", at, "full") for at in range(len(self.operands)))
-        output = GraphOutput("y", root, "full", "float32")
-        return Graph(inputs, tuple(self.builder.nodes), (output,))
-
-
-def _constant(graph: TensorGraph, index: int) -> float | None:
-    """The number that every element of a tensor is, if that is known."""
-    node = graph.nodes[index]
-    if node.op == "scalar":
-        return float(node.params[0])
-    return _constant(graph, node.args[0]) if node.op in LAYOUT else None
-
-
-def _stored(graph: TensorGraph, uses: Sequence[int], recompute: bool) -> frozenset[int]:
-    """Nodes that are made by a phase of their own."""
-    joinable = _joinable(graph)
-    stored, weight = set(), [0] * len(graph.nodes)
-    for index, node in enumerate(graph.nodes):
-        if node.op in LAYOUT or node.op in ("input", "scalar", "count"):
-            continue
-        if node.op not in POINTWISE:
-            stored.add(index)
-            continue
-        weight[index] = 1 + sum(weight[arg] for arg in node.args if arg not in stored)
-        cheap = recompute or (weight[index] <= 2 and node.op not in TRANSCENDENTAL)
-        if index not in joinable or weight[index] > LARGEST_EXPRESSION or (uses[index] > 1 and not cheap):
-            stored.add(index)
-    return frozenset(stored)
-
-
-def _joinable(graph: TensorGraph) -> set[int]:
-    """Elementwise nodes whose users all read them element by element, in their own shape."""
-    readers: dict[int, list[TensorNode]] = {index: [] for index in range(len(graph.nodes))}
-    for node in graph.nodes:
-        for arg in node.args:
-            readers[arg].append(node)
-    found = set()
-    for index, node in enumerate(graph.nodes):
-        fits = all(
-            (user.op in POINTWISE and user.shape == node.shape) or (user.op in REDUCTIONS or user.op in SCANS)
-            for user in readers[index]
-        )
-        if fits and index not in graph.outputs:
-            found.add(index)
-    return found
-
-
 def _phase(kind: str, axes: Sequence[Axis], views: Sequence[View], **fields: object) -> Phase:
     """A phase whose last view is the result."""
     operands = [operand(view, axes, at) for at, view in enumerate(views)]
@@ -477,36 +399,3 @@ def _stride(view: View, labels: str, label: str) -> int:
 
 def _two_axes(view: View, loops: Sequence[Axis], at: int, row: int, column: int) -> Operand:
     return Operand(view.buffer, view.dtype, view.offset, (*(item.strides[at] for item in loops), row, column))
-
-
-def _words(view: View) -> View:
-    """A tensor of 64-bit integers as pairs of 32-bit words."""
-    strides = (*(stride * 2 for stride in view.strides), 1)
-    return View(view.buffer, "float32", (*view.shape, 2), strides, view.offset * 2)
-
-
-def _as_bits(view: View) -> View:
-    return View(view.buffer, "float32", view.shape, view.strides, view.offset)
-
-
-def _at_places(op: str, dims: Any, source: View, indices: list[View]) -> tuple[View, list[View], list[tuple[int, int]]]:
-    """The indexed tensor without the axes that are selected from, the indices beside it, and per selected axis its
-    extent and stride. All views have the shape of the places."""
-    if op.endswith("along"):
-        shape = indices[0].shape
-        strides = tuple(0 if axis == dims else stride for axis, stride in enumerate(source.strides))
-        selected = [dims]
-    else:
-        common, selected = broadcast(*(view.shape for view in indices)), list(dims)
-        kept = [axis for axis in range(len(source.shape)) if axis not in selected]
-        shape = (*common, *(source.shape[axis] for axis in kept))
-        strides = (*(0,) * len(common), *(source.strides[axis] for axis in kept))
-        indices = [_with_tail(view.expanded(common), shape) for view in indices]
-    base = View(source.buffer, source.dtype, shape, strides, source.offset)
-    return base, indices, [(source.shape[dim], source.strides[dim]) for dim in selected]
-
-
-def _with_tail(view: View, shape: Shape) -> View:
-    """Axes at the end along which a view stays where it is."""
-    missing = len(shape) - len(view.shape)
-    return View(view.buffer, view.dtype, shape, (*view.strides, *(0,) * missing), view.offset)
