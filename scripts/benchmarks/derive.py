@@ -118,6 +118,7 @@ def reason_of(outcome: Outcome, case_id: str) -> str:
     passed = any(case.case_id == case_id and case.passed for case in outcome.cases)
     if passed and not found:
         return ""
+    found += [item for item in outcome.diagnostics if item.kind == "disputed-case" and item.case_id == case_id]
     return f"{found[0].kind}: {found[0].message}"[:240] if found else NOT_REACHED
 
 

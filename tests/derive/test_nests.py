@@ -130,6 +130,17 @@ def test_products_of_any_layout(target: TwinTarget, labels: tuple[str, str, str]
     check(target, samples)
 
 
+def test_rounding_does_not_grow_with_what_a_long_product_sums_over(target: TwinTarget, tmp_path: Path) -> None:
+    made = sample("long", lambda b, x, y: b.contract(x, y, ("mk", "kn", "mn")), [((2, 20000), F), ((20000, 9), F)], [F])
+    for array in made.arrays:
+        array[:] = np.float32(0.1)
+    assert wrong(target, [made], tmp_path) == []
+    got = np.fromfile(tmp_path / "c0" / "out0.bin", np.float32)
+    exact = 20000 * float(np.float32(0.1)) ** 2
+    one_by_one = np.cumsum(np.full(20000, np.float32(0.1) ** 2, np.float32))[-1]
+    assert abs(got - exact).max() < abs(one_by_one - exact) / 10
+
+
 def test_convolutions_are_products_of_windows(target: TwinTarget) -> None:
     def convolved(stride: int, padding: int, dilation: int, groups: int) -> Build:
         return lambda b, x, w: composed.convolution(b, x, w, None, [stride] * 2, [padding] * 2, [dilation] * 2, groups)

@@ -87,7 +87,7 @@ def buffers_for(phases: Sequence[Phase], dtypes: frozenset[str], limits: Limits)
 def slots_of(phase: Phase) -> tuple[int, int]:
     """Buffers and bit masks a phase needs."""
     if phase.kind == "contract":
-        return 3, 0
+        return 4, 0
     if phase.kind in ("take", "put"):
         return max(1, len(phase.operands) - 1), 0
     assert phase.expression is not None
