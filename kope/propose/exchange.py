@@ -95,6 +95,9 @@ class _Exchange:
             ending, detail = Ending.BAD_BODY, str(error)
         except foreseen as error:
             ending, detail = self._transport(error)
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # an interrupt that was swallowed while the stream was closed
+            raise asyncio.CancelledError
         if self.answer.finish:
             ending, detail = self._finished()
         return self.call(ending, detail)

@@ -373,6 +373,21 @@ def test_interrupt_closes_the_stream_and_keeps_what_had_arrived() -> None:
     assert (raised.value.call.ending, raised.value.call.content) == (Ending.CANCELLED, "ab")
 
 
+def test_an_interrupt_that_the_client_swallows_still_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def swallow(self: object) -> tuple[Ending, str]:
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            pass
+        return Ending.TRANSPORT, "closed"
+
+    monkeypatch.setattr("kope.propose.exchange._Exchange._exchange", swallow)
+    where = endpoint("http://127.0.0.1:1/v1")
+    with pytest.raises(Cancelled):
+        send(where, request_body(where, Dialect(), [{"role": "user", "content": "p"}], 100))
+
+
 @pytest.mark.parametrize(
     ("base_url", "said"),
     [
