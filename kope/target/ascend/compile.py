@@ -15,7 +15,7 @@ from kope.errors import ToolError
 from kope.model import Built, Diagnostic
 from kope.target.ascend import compilelog, vendor
 from kope.target.ascend.chip import Chip
-from kope.target.ascend.host import Host
+from kope.target.ascend.host import Host, Job
 from kope.target.ascend.toolkit import Toolkit
 from kope.target.twin import refusals, source, symbols
 from kope.target.twin.compilelog import shortened
@@ -126,7 +126,7 @@ def _compile(
     toolkit, inputs = calls.toolkit, [*include_folders(), *harness_files()]
     log, steps = "", []
     for argv in argvs:
-        done = calls.on.run(argv, workdir, toolkit=toolkit, environment={}, inputs=inputs, wall_s=COMPILE_LIMIT_S)
+        done = calls.on.run(Job(argv, workdir, toolkit, COMPILE_LIMIT_S, inputs=inputs))
         log += done.output
         steps.append(done.step)
         found = _problems(done, argv, toolkit)

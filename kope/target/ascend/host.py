@@ -22,6 +22,30 @@ _ADDRESS_BYTES = 1 << 56
 _PROCESSES = 512
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A program to be run. folder: where it starts and what it can write.
+
+    environment: beside the toolkit's own. inputs: files and folders it reads; outputs: files it writes elsewhere. card:
+    the NPU it may use, renumbered to 0 for it; None: no NPU.
+    """
+
+    argv: Sequence[str]
+    folder: Path
+    toolkit: Toolkit
+    wall_s: float
+    environment: Mapping[str, str] = field(default_factory=dict)
+    inputs: Sequence[Path] = ()
+    outputs: Sequence[Path] = ()
+    card: int | None = None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Every variable it is started with."""
+        visible = {} if self.card is None else {vendor.VISIBLE: str(self.card)}
+        return {**self.toolkit.environment, **self.environment, **visible}
+
+
 class Host(Protocol):
     """A machine with the toolkit. Every end a program can come to is a value."""
 
@@ -38,23 +62,8 @@ class Host(Protocol):
     def ask(self, argv: Sequence[str], toolkit: Toolkit, *, timeout_s: float) -> process.Completed:
         """Run a program of the vendor's that answers a question, unconfined and without files."""
 
-    def run(
-        self,
-        argv: Sequence[str],
-        folder: Path,
-        *,
-        toolkit: Toolkit,
-        environment: Mapping[str, str],
-        inputs: Sequence[Path] = (),
-        outputs: Sequence[Path] = (),
-        card: int | None = None,
-        wall_s: float,
-    ) -> sandbox.Finished:
-        """Run a program in folder, which it can write; what it wrote there and the outputs are there afterwards.
-
-        inputs: files and folders it reads; outputs: files it writes. environment: beside the toolkit's own. card: the
-        NPU it may use, renumbered to 0 for it; None: no NPU.
-        """
+    def run(self, job: Job) -> sandbox.Finished:
+        """Run a program; what it wrote into its folder and the outputs are there afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,34 +85,22 @@ class LocalHost:
         """Run a program of the vendor's. Raises ToolMissing, MachineError."""
         return process.run(argv, env=toolkit.environment, timeout_s=timeout_s)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        folder: Path,
-        *,
-        toolkit: Toolkit,
-        environment: Mapping[str, str],
-        inputs: Sequence[Path] = (),
-        outputs: Sequence[Path] = (),
-        card: int | None = None,
-        wall_s: float,
-    ) -> sandbox.Finished:
+    def run(self, job: Job) -> sandbox.Finished:
         """Run a program in the sandbox; scripts of the toolkit find Python there. Raises as sandbox.run does."""
-        visible = {} if card is None else {vendor.VISIBLE: str(card)}
         return sandbox.run(
-            argv,
-            workdir=folder,
+            job.argv,
+            workdir=job.folder,
             limits=sandbox.Limits(
-                wall_s=wall_s,
+                wall_s=job.wall_s,
                 memory_bytes=MEMORY_BYTES,
                 address_bytes=_ADDRESS_BYTES,
                 file_bytes=8 << 30,
                 processes=_PROCESSES,
             ),
-            readable=[*_folders(inputs), *toolkit.folders, *sandbox.python_paths()],
-            writable=_folders(outputs),
-            devices=devices(card),
-            env={**toolkit.environment, **environment, **visible},
+            readable=[*_folders(job.inputs), *job.toolkit.folders, *sandbox.python_paths()],
+            writable=_folders(job.outputs),
+            devices=devices(job.card),
+            env=job.variables,
             without=self.without,
         )
 

@@ -21,6 +21,7 @@ from kope.model import LaunchCase, TensorFile, TensorSpec
 from kope.target.ascend import compile as compiling
 from kope.target.ascend import session
 from kope.target.ascend.compile import Calls
+from kope.target.ascend.host import Job
 from kope.target.twin import symbols
 
 COUNT = 100_003
@@ -75,14 +76,9 @@ class Probe:
             case = make_case(folder)
 
             def start(arguments: Sequence[str], where: Path) -> sandbox.Finished:
-                return self._calls.on.run(
-                    ["./candidate", *arguments],
-                    where,
-                    toolkit=self._calls.toolkit,
-                    environment={"ASCEND_PROCESS_LOG_PATH": str(self._calls.on.place(where))},
-                    card=card,
-                    wall_s=self._limit_s,
-                )
+                log = {"ASCEND_PROCESS_LOG_PATH": str(self._calls.on.place(where))}
+                argv = ["./candidate", *arguments]
+                return self._calls.on.run(Job(argv, where, self._calls.toolkit, self._limit_s, log, card=card))
 
             chip = self._calls.chip
             told = {"vector_core_count": chip.vector_cores, "ub_kernel_bytes": chip.ub_kernel_bytes}

@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from kope import process, sandbox
 from kope.errors import MachineError, ToolMissing
 from kope.target.ascend import vendor
+from kope.target.ascend.host import Job
 from kope.target.ascend.toolkit import Toolkit
 
 TRIES = 3
@@ -116,39 +117,27 @@ class RemoteHost:
         script = f"{_exports(toolkit.environment)}\nexec {shlex.join(argv)}\n"
         return self._script(script, timeout_s)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        folder: Path,
-        *,
-        toolkit: Toolkit,
-        environment: Mapping[str, str],
-        inputs: Sequence[Path] = (),
-        outputs: Sequence[Path] = (),
-        card: int | None = None,
-        wall_s: float,
-    ) -> sandbox.Finished:
+    def run(self, job: Job) -> sandbox.Finished:
         """Ship folder and inputs, run, fetch folder and outputs, clean up. Raises MachineError after TRIES breaks."""
-        visible = {} if card is None else {vendor.VISIBLE: str(card)}
-        results = [self.place(path).relative_to(self._root) for path in (folder, *outputs)]
+        results = [self.place(path).relative_to(self._root) for path in (job.folder, *job.outputs)]
         script = _RUN.format(
-            folder=shlex.quote(str(self.place(folder))),
-            exports=_exports({**toolkit.environment, **environment, **visible}),
-            wall_s=max(1, round(wall_s)),
-            command=shlex.join(argv),
+            folder=shlex.quote(str(self.place(job.folder))),
+            exports=_exports(job.variables),
+            wall_s=max(1, round(job.wall_s)),
+            command=shlex.join(job.argv),
             root=shlex.quote(str(self._root)),
             results=shlex.join(map(str, results)),
             token=self._token,
         )
-        made = sorted({path.parent for path in outputs})
-        shipped = _packed([folder, *inputs], made, script, str(self._root).lstrip("/"))
+        made = sorted({path.parent for path in job.outputs})
+        shipped = _packed([job.folder, *job.inputs], made, script, str(self._root).lstrip("/"))
         for number in range(TRIES):
             if number:
                 time.sleep(_BETWEEN_S * number)
             started = time.monotonic()
-            answer = self._try(shipped, wall_s)
+            answer = self._try(shipped, job.wall_s)
             if answer is not None:
-                return _unpacked(answer, argv, folder, outputs, time.monotonic() - started)
+                return _unpacked(answer, job, time.monotonic() - started)
         raise MachineError(f"the connection of {self._prefix[0]} broke {TRIES} times; check it and run again")
 
     def _try(self, shipped: bytes, wall_s: float) -> bytes | None:
@@ -213,9 +202,7 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def _unpacked(
-    answer: bytes, argv: Sequence[str], folder: Path, outputs: Sequence[Path], wall_s: float
-) -> sandbox.Finished:
+def _unpacked(answer: bytes, job: Job, wall_s: float) -> sandbox.Finished:
     """Put what came back in its place on this machine, and return how the program ended.
 
     Only files of the folder and the outputs are taken: what a candidate did there is not trusted here.
@@ -225,7 +212,7 @@ def _unpacked(
         for member in archive:
             content = archive.extractfile(member) if member.isfile() else None
             place = Path("/") / member.name
-            wanted = place in outputs or (place.is_relative_to(folder) and ".." not in place.parts)
+            wanted = place in job.outputs or (place.is_relative_to(job.folder) and ".." not in place.parts)
             if member.name in texts and content is not None:
                 texts[member.name] = content.read().decode("utf-8", "replace")
             elif wanted and (member.isdir() or content is not None):
@@ -233,7 +220,7 @@ def _unpacked(
     status = int(texts["status"] or -1)
     stopped: sandbox.Stop = "timeout" if status in _TIMED_OUT else ""
     code = 128 - status if status > 128 else status
-    return sandbox.Finished(tuple(argv), code, texts["stdout"], texts["stderr"], wall_s, stopped)
+    return sandbox.Finished(tuple(job.argv), code, texts["stdout"], texts["stderr"], wall_s, stopped)
 
 
 def _put(path: Path, content: bytes | None, mode: int) -> None:

@@ -27,7 +27,7 @@ from kope.target.ascend import probe, profilers, session, vendor
 from kope.target.ascend.cards import CardReport
 from kope.target.ascend.chip import Chip
 from kope.target.ascend.compile import Calls
-from kope.target.ascend.host import Host, LocalHost
+from kope.target.ascend.host import Host, Job, LocalHost
 from kope.target.ascend.pool import CardPool
 from kope.target.ascend.profilers import Profiler, Timing
 from kope.target.ascend.remote import RemoteHost
@@ -323,16 +323,17 @@ class _Run:
         outputs = [tensor.path for case in cases for tensor in case.outputs]
         inputs = [tensor.path for case in cases for tensor in case.inputs if tensor is not None]
         host = self._target.host
-        return host.run(
+        job = Job(
             argv,
             folder,
-            toolkit=self._target.toolkit,
+            self._target.toolkit,
+            limit_s,
             environment={**self._target.environment, "ASCEND_PROCESS_LOG_PATH": str(host.place(folder))},
             inputs=[path for path in inputs if path is not None],
             outputs=[path for path in outputs if path is not None],
             card=card,
-            wall_s=limit_s,
         )
+        return host.run(job)
 
     def _parameters(self, more: Mapping[str, float]) -> dict[str, float]:
         chip = self._target.chip

@@ -16,6 +16,7 @@ import pytest
 from kope.errors import MachineError, ToolMissing
 from kope.model import Candidate
 from kope.target.ascend import profilers
+from kope.target.ascend.host import Job
 from kope.target.ascend.target import AscendTarget, Choice
 from kope.target.twin import TwinTarget
 from tests.target.ascend.toolkit import NEW_A2, StandIn, install
@@ -149,7 +150,7 @@ def test_a_machine_without_the_toolkit_or_without_an_answer_is_one_line(tmp_path
 
 def test_what_hangs_there_is_stopped_there(stand_in: StandIn, tmp_path: Path) -> None:
     on = target(stand_in, tmp_path, wrapper(tmp_path))
-    done = on.host.run(["sleep", "600"], tmp_path / "there", toolkit=on.toolkit, environment={}, wall_s=1.0)
+    done = on.host.run(Job(["sleep", "600"], tmp_path / "there", on.toolkit, 1.0))
     assert done.stopped == "timeout"
 
 
@@ -159,7 +160,7 @@ def test_only_what_was_asked_for_comes_back(stand_in: StandIn, tmp_path: Path) -
     outside.write_text("untouched")
     on = target(stand_in, tmp_path, wrapper(tmp_path))
     script = "echo there > made; ln -s /etc/passwd link; echo changed > ../outside; echo gone > ../unasked; exit 5"
-    done = on.host.run(["sh", "-c", script], folder, toolkit=on.toolkit, environment={"A": "it's"}, wall_s=20.0)
+    done = on.host.run(Job(["sh", "-c", script], folder, on.toolkit, 20.0, {"A": "it's"}))
     assert (done.returncode, done.stopped) == (5, "")
     assert sorted(path.name for path in folder.iterdir()) == ["made"]
     assert (outside.read_text(), (tmp_path / "unasked").exists()) == ("untouched", False)
