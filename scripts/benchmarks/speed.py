@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from kope import config, sandbox
-from kope.derive import capture_graph, emit, first_schedule
+from kope.derive import Schedule, capture_graph, emit
+from kope.derive.budget import fits
 from kope.model import Built, Candidate, LaunchCase, Task, TensorFile, TensorSpec
 from kope.target.twin import TwinTarget, runner
 from kope.target.twin.target import DEVICE_TIME_LIMIT_US
@@ -95,10 +96,13 @@ def load(name: str) -> Task:
     return find_task(name, (shipped_folder(),))
 
 
-def kernel(task: Task, tile: int = 1024) -> str:
-    """Return a kernel for a task, with two buffers."""
+def kernel(task: Task) -> str:
+    """Return a kernel for a task: two buffers, the longest tile up to 4096 that fits."""
     graph = capture_graph(task)
-    return emit(task, graph, first_schedule(task, graph).with_(tile=tile, buffers=2))
+    schedule = Schedule(tile=4096, buffers=2)
+    while not fits(task, graph, schedule):
+        schedule = schedule.with_(tile=schedule.tile // 2)
+    return emit(task, graph, schedule)
 
 
 def compilation(target: TwinTarget, task: Task, folder: Path, repeats: int) -> None:
@@ -123,7 +127,7 @@ def made(target: TwinTarget, candidate: Candidate, folder: Path) -> Built:
 
 def running(target: TwinTarget, task: Task, folder: Path, repeats: int) -> None:
     """Print what running a kernel takes, by size and by what is looked at, and the memory it needs."""
-    built = made(target, Candidate.of(kernel(task, 4096)), folder / "run")
+    built = made(target, Candidate.of(kernel(task)), folder / "run")
     for count in (1 << 20, 1 << 24):
         case = case_of(task, count, folder)
         for checks in ("normal", "off"):
