@@ -111,7 +111,7 @@ def _tasks(settings: Settings, words: list[str]) -> list[Task]:
             if errors:
                 raise errors[0]
         elif place.is_file() and place.suffix != ".py":
-            members = [the_task(settings, name) for name in listed_tasks(iter(place.read_text().splitlines()))]
+            members = [the_task(settings, name) for name in listed_tasks(place)]
         else:
             members = [the_task(settings, word)]
         found |= {task.name: task for task in members}

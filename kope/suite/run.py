@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -185,9 +185,19 @@ def tasks_of(run: RunFolder) -> list[Task]:
     return tasks
 
 
-def listed_tasks(lines: Iterator[str]) -> list[str]:
-    """Return the tasks of a list file: one folder or name a line, # begins a comment."""
-    return [text for line in lines if (text := line.partition("#")[0].strip())]
+def listed_tasks(file: Path) -> list[str]:
+    """Return the tasks of a list file: one folder or name a line, # begins a comment.
+
+    Raises ConfigError when it is no UTF-8 text that names a task.
+    """
+    try:
+        lines = file.read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read as a list of tasks ({error}); write one task a line") from error
+    names = [text for line in lines if (text := line.partition("#")[0].strip())]
+    if not names:
+        raise ConfigError(f"{file}: names no task; write one task a line")
+    return names
 
 
 def restricted(tasks: Sequence[Task], largest_bytes: int | None) -> tuple[list[Task], Mapping[str, int]]:

@@ -24,7 +24,7 @@ from kope.memory import Store, embedding
 from kope.model import Anchor, Origin, Task
 from kope.propose.replay import ReplayProposer
 from kope.suite.record import RunFolder
-from kope.suite.run import Progress, in_order, open_run, restricted, run_suite
+from kope.suite.run import Progress, in_order, listed_tasks, open_run, restricted, run_suite
 from kope.suite.work import chosen
 from kope.target.replay import ReplayTarget, outputs_of
 from kope.task import load_task
@@ -313,3 +313,12 @@ def test_killed_runs_resume_to_the_same_results(tmp_path: Path, cache: Path) -> 
 @pytest.mark.slow(minutes=3)
 def test_killed_runs_resume_to_the_same_results_50_times(tmp_path: Path, cache: Path) -> None:
     hold(tmp_path, cache, kills=50, seed=1)
+
+
+def test_a_list_names_tasks_line_by_line_or_is_refused_in_one(place: Path) -> None:
+    (place / "list.txt").write_bytes(b"\xef\xbb\xbfdouble  # first\r\n\r\n# none\r\ntasks/twice\n")
+    assert listed_tasks(place / "list.txt") == ["double", "tasks/twice"]
+    for content, words in ((b"\xff\xfe", "cannot be read as a list of tasks"), (b"# none\n", "names no task")):
+        (place / "list.txt").write_bytes(content)
+        refused = CliRunner().invoke(app, ["suite", "run", "list.txt", "--out", "r"])
+        assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1) and f"list.txt: {words}" in refused.stderr
