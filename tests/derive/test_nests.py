@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from kope.derive.derivation import NEST_SCHEDULE
-from kope.derive.nest import composed
+from kope.derive.nest import composed, selection
+from kope.derive.nest.meaning import run_tensors
 from kope.derive.nest.planner import plan_phases
 from kope.derive.nest.signature import signature_of
 from kope.derive.nest.tensors import TensorBuilder, TensorGraph
@@ -171,6 +172,31 @@ def test_scans_and_sorts_along_any_axis(target: TwinTarget) -> None:
 
     samples.append(sample("sort", ordered, [((4, 70), F)], [F, "int64"]))
     check(target, samples)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_a_few_of_many_are_selected_in_order_with_infinities_and_nan(target: TwinTarget, largest: bool) -> None:
+    def few(b: TensorBuilder, x: int) -> list[int]:
+        return list(selection.selected(b, x, 1, 4, largest))
+
+    made = sample("few", few, [((6, 40), F)], [F, "int64"])
+    x = made.arrays[0]
+    x[0, 3:9] = 7.0
+    x[1, [2, 30]] = np.inf
+    x[2, :] = -np.inf
+    x[3, [5, 6]], x[3, 20], x[3, 30] = np.nan, np.inf, -np.inf
+    x[4, 2:] = np.nan
+    check(target, [made])
+    values, places = run_tensors(made.graph, {0: x})
+    order = np.stack([sorted(range(40), key=lambda at, row=row: _torch_order(row[at], at, largest))[:4] for row in x])
+    assert np.array_equal(places, order)
+    assert np.array_equal(values, np.take_along_axis(x, order, 1), equal_nan=True)
+
+
+def _torch_order(value: float, at: int, largest: bool) -> tuple[float, float, int]:
+    """NaN is larger than infinity; of equal ones the first comes first."""
+    sign = -1.0 if largest else 1.0
+    return sign * np.isnan(value), 0.0 if np.isnan(value) else sign * value, at
 
 
 def test_places_are_looked_up_and_written(target: TwinTarget) -> None:

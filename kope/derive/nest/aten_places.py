@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kope.derive.nest import selection
 from kope.derive.nest.call import Call, Rule, T
 from kope.derive.nest.tensors import TensorBuilder, broadcast
 from kope.errors import DeriveError
@@ -130,7 +131,10 @@ def _sorted(c: Call, dim: int, descending: bool) -> list[int]:
 
 def _top_k(c: Call) -> list[int]:
     count, dim, largest = int(c.args[1]), c.given(2, "dim", -1), bool(c.given(3, "largest", True))
-    return [c.b.slice(made, c.dim(dim), 0, count) for made in _sorted(c, dim, largest)]
+    axis = c.dim(dim)
+    if c.shape(0) and selection.pays(c.shape(0)[axis], count):
+        return list(selection.selected(c.b, c.node(0), axis, count, largest))
+    return [c.b.slice(made, axis, 0, count) for made in _sorted(c, dim, largest)]
 
 
 def _scan(op: str) -> Rule:
