@@ -96,7 +96,15 @@ def run(
         )
     if trace is not None and done.launches:
         write(trace, timeline.as_text(timeline.chrome_trace(done.launches, foreign.target.parameters)))
+        say(f"timeline: {trace}{_left_out(done)}; open it at ui.perfetto.dev", to_stderr=True)
+    elif trace is not None:
+        say("no timeline: no launch came to its end", to_stderr=True)
     _show(done, foreign, json)
+
+
+def _left_out(done: ForeignRun) -> str:
+    count = sum(int(launch.get("spans_left_out", 0)) for launch in done.launches)
+    return f", its beginning ({count} entries more)" if count else ""
 
 
 def _foreign(

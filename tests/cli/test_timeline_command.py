@@ -50,6 +50,7 @@ def test_twin_run_writes_a_timeline_and_names_the_limit(tmp_path: Path) -> None:
     (tmp_path / "launch.json").write_text(json.dumps(launch))
     argv = ("twin", "run", str(KERNEL), "--launch", "launch.json")
     text = kope(*argv, "--trace", "t.json")
+    assert "timeline: t.json; open it at ui.perfetto.dev" in text
     assert re.search(r"memory \d\d%", text) and "Not in the model: bank conflicts" in text
     assert blocks(trace_in(tmp_path / "t.json")) == 48
     shown = parsed(kope(*argv, "--json"), "twin_run")
@@ -57,3 +58,13 @@ def test_twin_run_writes_a_timeline_and_names_the_limit(tmp_path: Path) -> None:
     assert only["limit"]["unit"] == "memory" and 0.6 < only["limit"]["share"] < 1.0
     assert shown["time_us"] == only["time_us"]
     assert "spans" not in only
+
+
+def test_twin_run_says_when_there_is_no_timeline(tmp_path: Path) -> None:
+    tensor = {"shape": [32], "dtype": "float32"}
+    launch = {"inputs": [{"name": "x", **tensor}], "outputs": [{"name": "y", **tensor}]}
+    (tmp_path / "launch.json").write_text(json.dumps(launch))
+    (tmp_path / "wrong.asc").write_text(KERNEL.read_text().replace("Exp(y, x, n);", "Exq(y, x, n);"))
+    said = kope("twin", "run", "wrong.asc", "--launch", "launch.json", "--trace", "t.json", status=1)
+    assert "no timeline: no launch came to its end" in said
+    assert not (tmp_path / "t.json").exists()
