@@ -26,7 +26,7 @@ TASKS = tuple(task_of(f"task_{n}", tags) for n, tags in enumerate((("rows",), ("
 EMBEDDER = HashEmbedder(128)
 
 
-def filled(path: Path, count: int = 60, seed: int = 0) -> Path:
+def filled(path: Path, count: int = 25, seed: int = 0) -> Path:
     """A database of random lineages on four operators and two chips, whose attempts used one another."""
     with Store.open(path, embedder=EMBEDDER) as store:
         session = begin(store, *TASKS)
@@ -116,7 +116,7 @@ def test_values_are_those_of_all_attempts_counted_one_by_one(tmp_path: Path, see
         found = image.values(nodes)
         assert found.all == counted.all
         assert {name: of for name, of in found.of.items() if of} == counted.of
-        assert len(counted.of) > 50
+        assert len(counted.of) > 20
 
 
 # --- however it came about ------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def wiped(store: Store) -> None:
 def test_after_any_change_it_is_what_a_new_file_would_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Store], None]
 ) -> None:
-    monkeypatch.setattr(index, "RANGE", 50)
+    monkeypatch.setattr(index, "RANGE", 30)
     path = filled(tmp_path / "a.db")
     with Store.open(path, embedder=EMBEDDER) as store:
         change(store)
@@ -201,7 +201,7 @@ def test_what_is_wrong_in_it_is_found_and_mended(
 ) -> None:
     from kope.memory.repair import repair
 
-    monkeypatch.setattr(index, "RANGE", 50)
+    monkeypatch.setattr(index, "RANGE", 30)
     path = filled(tmp_path / "a.db")
     with Store.open(path, embedder=EMBEDDER) as store, store._database.write() as connection:
         connection.execute(damage)
