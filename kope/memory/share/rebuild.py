@@ -65,6 +65,8 @@ _EDGE_TEXT = "INSERT INTO edge_texts (edge_id, text) VALUES (?, ?)"
 _USED = "INSERT INTO edges (id, origin_id, src, dst, kind) VALUES (?, ?, ?, ?, 'used') ON CONFLICT DO NOTHING"
 _HAS_WORDS = "SELECT 1 FROM sqlite_schema WHERE name = 'node_words'"
 _STEP = 500
+_WAITING = 4_000
+"""Entries of the full-text index that are written at once; some 6 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class Learner:
         execute(_TEXTS, (learned.node_id, learned.title, learned.decision, learned.lesson))
         execute(_JOURNAL, (unit.id, learned.journal))
         self._words.append((seq, *learned.words))
-        if len(self._words) == _STEP:
+        if len(self._words) == _WAITING:
             self.flush()
         if parent is not None:
             self._link(unit.origin_id, parent.node_id, learned, hint.edge, rewound=attempt.proposer == REWIND)
