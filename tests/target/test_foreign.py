@@ -171,3 +171,12 @@ def test_entries_are_found_with_templates_and_parameters() -> None:
         ("second", (), ["y"]),
     ]
     assert [part.pointer for part in found[0].parameters] == [True, False]
+
+
+def test_a_cache_reached_through_a_link_serves_as_well(twin_cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(twin_cache)
+    source = tmp_path / "fresh.asc"
+    source.write_text((HERE / "program.asc").read_text() + f"// {tmp_path}\n")
+    np.arange(1024, dtype=np.float32).tofile(tmp_path / "x.bin")
+    linked = Foreign(TwinTarget(tmp_path / "link"))
+    assert linked.run(source, None, folder=tmp_path, arguments=("x.bin", "y.bin")).ok

@@ -39,7 +39,9 @@ class BuildCache:
     """
 
     def __init__(self, root: Path, *, max_bytes: int = MAX_BYTES) -> None:
-        self.root = root
+        self.root = (
+            root.resolve()
+        )  # the sandbox shows folders by their real paths, and scratch folders lie below this one
         self.max_bytes = max_bytes
 
     def find(self, kind: str, key: str) -> Path | None:
