@@ -59,7 +59,7 @@ class Derivation:
         if self.graph is not None:
             return emit(self.task, self.graph, schedule)
         assert self.nests is not None
-        return self.nests.source(limits_of(schedule), form_of(schedule))
+        return self.nests.source(limits_of(schedule), form_of(schedule), schedule.spread == "block")
 
     def traits(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         """Structure words, for transfer between operators."""

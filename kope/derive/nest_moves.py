@@ -12,7 +12,8 @@ from kope.derive.schedule import LANES, MAX_TILE, MIN_TILE, Schedule
 
 MOST_ROWS = 64
 """Rows that are turned over have to fit into a block of what arrives from device memory."""
-WIDEST_PRODUCT = 2048
+WIDEST_PRODUCT = 1024
+"""The distance of rows in blocks of 8 floats has to fit into 8 bits."""
 
 Change = Callable[[Schedule], "Schedule | None"]
 
@@ -44,6 +45,8 @@ NEST_MOVES: tuple[NestMove, ...] = (
              ("fold_rows",), _switched_on("fold_rows")),
     NestMove("split-reduction", "a long reduction to few results is done in parts, so that all cores have work",
              ("split",), _switched_on("split")),
+    NestMove("block-spread", "elements that meet rows stay in the vector unit: no waits, few instructions",
+             ("spread",), lambda schedule: None if schedule.spread == "block" else schedule.with_(spread="block")),
     NestMove("larger-tile", "each copy and each wait has a fixed cost that a longer tile spreads over more elements",
              ("tile",), _scaled("tile", 2, MIN_TILE, MAX_TILE // 2)),
     NestMove("wider-products", "one multiplication of a product works on more columns",

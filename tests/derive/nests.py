@@ -73,7 +73,7 @@ def source_of(samples: Sequence[Sample], schedule: Schedule = NEST_SCHEDULE) -> 
         (case, plan_phases(sample.graph, [*sample.dtypes, *[""] * 8], sample.outputs, form_of(schedule)))
         for case, sample in zip(task.cases, samples, strict=True)
     ]
-    return emit_nests(task, plans, limits_of(schedule))
+    return emit_nests(task, plans, limits_of(schedule), schedule.spread == "block")
 
 
 def wrong(target: TwinTarget, samples: Sequence[Sample], folder: Path, schedule: Schedule = NEST_SCHEDULE) -> list[str]:

@@ -56,7 +56,7 @@ class NestPlan:
         counts = [len(plan.phases) for _, plan in self.cases]
         return min(counts, default=0), max(counts, default=0)
 
-    def source(self, limits: Limits = FIRST_LIMITS, form: Form = FIRST_FORM) -> str:
+    def source(self, limits: Limits = FIRST_LIMITS, form: Form = FIRST_FORM, block_products: bool = False) -> str:
         """Ascend C for the planned cases. Raises DeriveError when there are none, or buffers do not fit."""
         if not self.cases:
             first = next(iter(self.refused.values()), "it has no cases")
@@ -65,7 +65,7 @@ class NestPlan:
         if form != FIRST_FORM:
             pairs = zip(self.cases, self.graphs, strict=True)
             plans = tuple((case, graph.phases(form)) for (case, _), graph in pairs)
-        return emit_nests(self.task, plans, limits)
+        return emit_nests(self.task, plans, limits, block_products)
 
 
 def plan_nests(task: Task, folder: Path | None = None) -> NestPlan:

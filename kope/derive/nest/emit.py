@@ -34,8 +34,12 @@ class Group:
     plans: list[tuple[Case, Plan]] = field(default_factory=list)
 
 
-def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], limits: Limits = FIRST_LIMITS) -> str:
-    """Return the source for the planned cases of a task. Raises DeriveError when buffers do not fit."""
+def emit_nests(
+    task: Task, plans: Sequence[tuple[Case, Plan]], limits: Limits = FIRST_LIMITS, block_products: bool = False
+) -> str:
+    """Return the source for the planned cases of a task. block_products: elements of the left factor of a product fill
+    blocks of the vector unit; else the scalar unit reads them one by one. Raises DeriveError when buffers do not fit.
+    """
     groups: dict[Any, Group] = {}
     for case, plan in plans:
         groups.setdefault(_key(plan), Group()).plans.append((case, plan))
@@ -61,6 +65,7 @@ def emit_nests(task: Task, plans: Sequence[tuple[Case, Plan]], limits: Limits = 
         "loads": [{"kope": KOPE[d], "cpp": CPP[d]} for d in sorted(loads, key=DTYPE_NUMBERS.__getitem__)],
         "stores": [{"kope": KOPE[d], "cpp": CPP[d]} for d in sorted(stores, key=DTYPE_NUMBERS.__getitem__)],
         "reduces": any(phase.kind in ("reduce", "scan", "contract") for phase in phases),
+        "block_products": block_products,
         "contracts": any(phase.kind == "contract" for phase in phases),
         "places": any(phase.kind in ("take", "put") for phase in phases),
         "places_per_tile": PLACES,
