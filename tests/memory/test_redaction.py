@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kope.errors import NotFound, StoreError
-from kope.memory import Prompt, RecallQuery, Store
+from kope.memory import Prompt, RecallQuery, Store, index
 from kope.memory.embedding import HashEmbedder
 from kope.memory.share import Choice, Form, Left, Redactor, export_file, import_file
 from kope.memory.share.redact import literals_of
@@ -232,7 +232,8 @@ def test_an_export_is_one_file_without_log_index_and_local_rows(several: Path) -
     assert file.read_bytes()[18:20] == b"\x01\x01"
     names = {name for (name,) in rows(file, "SELECT name FROM sqlite_schema")}
     assert not any(name.startswith(("node_words", "passage_words")) for name in names)
-    for table in ("asks", "calls", "imports", "forgotten", "documents", "passages", "digests"):
+    local = ("asks", "calls", "imports", "forgotten", "documents", "passages", "digests", *index.TABLES)
+    for table in local:
         assert rows(file, f"SELECT count(*) FROM {table}") == [(0,)], table
     assert sorted(place.name for place in several.parent.iterdir()) == ["kope.db", "out.db"]
 
