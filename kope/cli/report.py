@@ -37,8 +37,10 @@ def report(
     with open_existing(settings) as store:
         attempts = store.attempts(task_name=Path(task).name if task is not None else None)
         case_counts = store.case_counts()
-    if task is not None:
-        attempts = overview.of_session(attempts, session)
+    found = overview.of_session(attempts, session if task is not None else session or "all")
+    if attempts and not found:
+        raise NotFound(f"no session with such attempts in {settings.db} begins with {session!r}; give 'all', or none")
+    attempts = found
     if not attempts:
         what = f"attempt on {task!r}" if task is not None else "attempt"
         raise NotFound(f"no {what} in {settings.db}; kope optimize {task or 'TASK'} makes some")

@@ -189,6 +189,11 @@ def test_report_shows_all_tasks_or_the_attempts_of_one() -> None:
     ]
     document = parsed(kope("report", "double", "--json").stdout, "report")
     assert [len(task["attempts"]) for task in document["tasks"]] == [4]
+    session = document["tasks"][0]["attempts"][0]["session"]
+    for task in ([], ["double"]):
+        assert parsed(kope("report", *task, "--session", session[:6], "--json").stdout, "report") == document
+        refused = kope("report", *task, "--session", "none", code=1).stderr
+        assert refused == "Error: no session with such attempts in kope.db begins with 'none'; give 'all', or none\n"
 
 
 def test_context_shows_prompt_and_ledger_and_records_nothing(place: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kope.memory.encode import pack, to_json
+from kope.memory.share.lines import write_lines
 from kope.memory.share.unit import Unit, insert, read_one
 
 Trick = Callable[[Path], None]
@@ -397,6 +398,13 @@ def gzip_called_db(path: Path) -> None:
 @trick("git lfs pull")
 def pointer_of_git_lfs(path: Path) -> None:
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+
+
+@trick("is an export in JSON Lines, for other tools; ask for one as a database")
+def lines_for_other_tools(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        write_lines(connection, path.with_suffix(".jsonl"), "")
+    path.with_suffix(".jsonl").rename(path)
 
 
 @trick("not a KOPE database")

@@ -38,6 +38,8 @@ _STEPS, _STEPS_PER_BYTE = 100_000_000, 40
 and not timed, so that the same file is refused or taken on every machine."""
 _STEPS_AT_ONCE = 100_000
 _AGAIN = "ask for it again, or let kope db check --repair save what is left of it"
+LINES_MAGIC = b'{"table":"export",'
+"""How an export in JSON Lines begins."""
 _MAGIC = b"SQLite format 3\0"
 _ARCHIVES = {
     b"PK\x03\x04": "a zip archive",
@@ -195,6 +197,8 @@ def _look_at_header(path: Path, header: bytes, size_bytes: int, notes: list[str]
             raise SchemaError(f"{path} is {what}, not a database; unpack it and name what was in it")
     if header.startswith(b"version https://git-lfs"):
         raise SchemaError(f"{path} is only the pointer of a file in git-lfs; run git lfs pull and repeat")
+    if header.startswith(LINES_MAGIC):
+        raise SchemaError(f"{path} is an export in JSON Lines, for other tools; ask for one as a database (FILE.db)")
     if len(header) < 100 or not header.startswith(_MAGIC):
         raise SchemaError(f"{path} is not a KOPE database; name a database or an export")
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
