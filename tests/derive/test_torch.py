@@ -150,6 +150,12 @@ def test_captured_references_give_right_kernels(twin_cache: Path, tmp_path: Path
     assert wrong(TwinTarget(twin_cache), samples, tmp_path) == []
 
 
+def test_a_module_made_inside_returns_what_it_does_in_the_inputs_own_precision() -> None:
+    body, shapes, attrs = RIGHT["a module made inside"]
+    _, answer = in_process(body, {name: (shape, "float16") for name, (shape, _) in shapes.items()}, attrs)
+    assert (answer["dtypes"], answer["native"]) == (["float64"], ["float16"])
+
+
 KEEPING_INFINITIES = {
     "uneven pooling": ("return F.adaptive_avg_pool2d(x, (3, 4))", {"x": ((2, 3, 7, 9), F)}),
     "resizing": ("return F.interpolate(x, (11, 20), mode='bilinear')", {"x": ((2, 3, 5, 9), F)}),

@@ -72,7 +72,7 @@ def native_dtypes(function: Any, case: dict[str, Any]) -> list[str]:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad(), converting_anew(torch.nn):
             tensors = tuple(
                 torch.empty(item["shape"], dtype=getattr(torch, item["dtype"])) for item in case["inputs"] if item
             )
