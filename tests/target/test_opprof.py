@@ -17,9 +17,9 @@ LAUNCH = {
     "blocks": 2,
     "duration_us": 25.25,
     "rows": [
-        # block, time, scalar, vec, mte2, mte3, scalar wait, instructions (same order), read, written, vector types
-        [0, 20.5, 2.25, 5.125, 16.0, 9.0, 12.5, 400, 30, 12, 11, 1048576, 1040384, 4.1, 0.0, 0.0, 0.0, 1.025],
-        [1, 21.0, 2.0, 5.0, 17.0, 9.5, 13.0, 410, 31, 12, 12, 1048576, 1048576, 4.2, 0.0, 0.0, 0.0, 0.8],
+        # block, time, scalar, vec, mte2, mte3, scalar wait, instructions (same order), read, written, vector types, hits
+        [0, 20.5, 2.25, 5.125, 16.0, 9.0, 12.5, 400, 30, 12, 11, 1048576, 1040384, 4.1, 0.0, 0.0, 0.0, 1.025, 0],
+        [1, 21.0, 2.0, 5.0, 17.0, 9.5, 13.0, 410, 31, 12, 12, 1048576, 1048576, 4.2, 0.0, 0.0, 0.0, 0.8, 524288],
     ],
 }
 
@@ -67,3 +67,8 @@ def test_several_launches_have_a_folder_each(tmp_path: Path) -> None:
     assert [profile.op_name for profile in read_profiles(tree)] == ["exp_kernel<float>", "ns::fold"]
     assert (tree / "ns__fold" / "1" / "Memory.csv").exists()
     assert opprof.counters([LAUNCH, second], CHIP)["Task Duration(us)"] == 29.25
+
+
+def test_hits_of_the_cache_are_shown_where_one_is_modelled() -> None:
+    assert "aiv_read_hit_rate(%)" not in opprof.counters([LAUNCH], CHIP)
+    assert opprof.counters([LAUNCH], parameters.load("910b2:2"))["aiv_read_hit_rate(%)"] == 25.0

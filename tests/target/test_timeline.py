@@ -110,7 +110,7 @@ def test_what_there_was_no_room_for_is_counted_and_launches_follow_each_other() 
 
 def launch_of(busy_us: tuple[float, float, float, float], moved_bytes: int, duration_us: float) -> dict[str, Any]:
     """One core's row as the harness writes it."""
-    row = [0, duration_us, *busy_us, 0.0, 1, 1, 1, 1, moved_bytes, 0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    row = [0, duration_us, *busy_us, 0.0, 1, 1, 1, 1, moved_bytes, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0]
     return {"duration_us": duration_us, "rows": [row]}
 
 

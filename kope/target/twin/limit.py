@@ -35,7 +35,7 @@ def limit_of(launch: Mapping[str, Any], parameters: ParameterSet) -> Limit:
     values, rows = parameters.values, launch["rows"]
     needs = {pipe: max((row[2 + number] for row in rows), default=0.0) for number, pipe in enumerate(PIPES)}
     needs["launch"] = values["launch_us"]
-    memory_us = sum(row[11] + row[12] for row in rows) / (values["gm_bandwidth_gbps"] * 1e3)
+    memory_us = sum(row[11] - row[18] + row[12] for row in rows) / (values["gm_bandwidth_gbps"] * 1e3)
     unit = max(needs, key=lambda name: needs[name])
     if unit in ("mte2", "mte3") and memory_us >= 0.8 * needs[unit]:
         unit, needs["memory"] = "memory", memory_us

@@ -59,6 +59,14 @@ COLUMNS: Mapping[str, str] = {
         "aiv_ub_read_bw_vector(GB/s),aiv_ub_write_bw_vector(GB/s),aiv_ub_read_bw_scalar(GB/s),"
         "aiv_ub_write_bw_scalar(GB/s)"
     ),
+    "L2Cache": (
+        "block_id,sub_block_id,aic_time(us),aic_total_cycles,aic_write_cache_hit,aic_write_cache_miss_allocate,"
+        "aic_r0_read_cache_hit,aic_r0_read_cache_miss_allocate,aic_r1_read_cache_hit,aic_r1_read_cache_miss_allocate,"
+        "aic_write_hit_rate(%),aic_read_hit_rate(%),aic_total_hit_rate(%),aiv_time(us),aiv_total_cycles,"
+        "aiv_write_cache_hit,aiv_write_cache_miss_allocate,aiv_r0_read_cache_hit,aiv_r0_read_cache_miss_allocate,"
+        "aiv_r1_read_cache_hit,aiv_r1_read_cache_miss_allocate,aiv_write_hit_rate(%),aiv_read_hit_rate(%),"
+        "aiv_total_hit_rate(%)"
+    ),
     "ResourceConflictRatio": (
         "block_id,sub_block_id,aic_time(us),aic_total_cycles,aic_cube_wait_ratio,aic_mte1_wait_ratio,"
         "aic_mte2_wait_ratio,aic_mte3_wait_ratio,aiv_time(us),aiv_total_cycles,aiv_vec_total_cflt_ratio,"
@@ -82,7 +90,7 @@ def rows(launch: Launch, parameters: ParameterSet) -> list[dict[str, float]]:
 
 def _row(entry: Sequence[float], parameters: ParameterSet) -> dict[str, float]:
     """One entry as the harness writes it: block, time, busy time per pipe, scalar wait, instructions per pipe, bytes
-    read, bytes written, vector time per type."""
+    read, bytes written, vector time per type, bytes read from the L2 cache."""
     time_us, busy, wait_us = entry[1], dict(zip(_PIPES, entry[2:6], strict=True)), entry[6]
     count = dict(zip(_PIPES, entry[7:11], strict=True))
     read_bytes, written_bytes = entry[11], entry[12]
@@ -103,6 +111,8 @@ def _row(entry: Sequence[float], parameters: ParameterSet) -> dict[str, float]:
     row["write_main_memory_datas(KB)"] = row["UB_to_GM_datas(KB)"] = written_bytes / 1024
     row["GM_to_UB_bw_usage_rate(%)"] = _share(row["aiv_gm_to_ub_bw(GB/s)"], parameters.values["gm_to_ub_gbps"])
     row["UB_to_GM_bw_usage_rate(%)"] = _share(row["aiv_ub_to_gm_bw(GB/s)"], parameters.values["ub_to_gm_gbps"])
+    if parameters.values.get("l2_gbps"):
+        row["aiv_read_hit_rate(%)"] = _share(entry[18], read_bytes)
     return row
 
 

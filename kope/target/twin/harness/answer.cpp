@@ -66,6 +66,7 @@ BlockTimes sum(const BlockTimes& a, const BlockTimes& b)
     total.scalar_wait_us += b.scalar_wait_us;
     total.gm_read_bytes += b.gm_read_bytes;
     total.gm_written_bytes += b.gm_written_bytes;
+    total.cached_read_bytes += b.cached_read_bytes;
     for (int pipe = 0; pipe < kope_twin::control::PipeCount; ++pipe) {
         total.busy_us[pipe] += b.busy_us[pipe];
         total.instructions[pipe] += b.instructions[pipe];
@@ -95,7 +96,7 @@ std::vector<BlockTimes> rows_of(const LaunchTimes& launch)
 }
 
 // One row: block, time, busy time per pipe, scalar wait, instructions per pipe, bytes read, bytes written, vector time
-// per type.
+// per type, bytes read from the L2 cache.
 void append_row(std::string& out, const BlockTimes& row)
 {
     out += "[" + std::to_string(row.block) + ",";
@@ -114,7 +115,7 @@ void append_row(std::string& out, const BlockTimes& row)
         out += ",";
         append_number(out, part);
     }
-    out += "]";
+    out += "," + std::to_string(row.cached_read_bytes) + "]";
 }
 
 // One span: block, pipe, start, end, index of the name, line, bytes.

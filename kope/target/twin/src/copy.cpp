@@ -119,6 +119,7 @@ void account(Block& block, const Plan& plan, int pipe, const GmPlace& place)
     uint16_t path = static_cast<uint64_t>(place.offset) % 512 != 0 ? kUnaligned : 0;
     if (cache_holds(block, place, {plan.blocks, plan.bytes, plan.gm_step})) {
         path |= kFromCache;
+        block.cached_read_bytes += pipe == kMte2 ? plan.blocks * plan.bytes : 0;
     }
     block.trace.move(pipe, head, traffic, static_cast<uint64_t>(static_cast<double>(traffic) / rate), path);
     (pipe == kMte2 ? block.gm_read_bytes : block.gm_written_bytes) += plan.blocks * plan.bytes;

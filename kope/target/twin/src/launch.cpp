@@ -106,6 +106,7 @@ struct Record {
     uint64_t hash = 0;
     uint64_t gm_read_bytes = 0;
     uint64_t gm_written_bytes = 0;
+    uint64_t cached_read_bytes = 0;
     uint32_t ub_peak = 0;
 };
 
@@ -138,6 +139,7 @@ void harvest(Record& record, Block& block)
     record.hash = block.hash;
     record.gm_read_bytes = block.gm_read_bytes;
     record.gm_written_bytes = block.gm_written_bytes;
+    record.cached_read_bytes = block.cached_read_bytes;
     record.ub_peak = block.ub_peak;
 }
 
@@ -240,6 +242,7 @@ void add_times(const char* kernel, const std::vector<Record>& blocks, Site site)
         block_times[k].block = static_cast<uint32_t>(k);
         block_times[k].gm_read_bytes = block.gm_read_bytes;
         block_times[k].gm_written_bytes = block.gm_written_bytes;
+        block_times[k].cached_read_bytes = block.cached_read_bytes;
         times.gm_read_bytes += block.gm_read_bytes;
         times.gm_written_bytes += block.gm_written_bytes;
         times.ub_peak_bytes = std::max<uint64_t>(times.ub_peak_bytes, block.ub_peak);

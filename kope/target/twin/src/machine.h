@@ -99,6 +99,7 @@ struct Block {
     uint64_t hash = 0;
     uint64_t gm_read_bytes = 0;
     uint64_t gm_written_bytes = 0;
+    uint64_t cached_read_bytes = 0;
     uint32_t lines = 0; // cache lines its core has moved so far
 
     // execution

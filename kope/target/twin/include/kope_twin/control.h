@@ -81,6 +81,7 @@ struct BlockTimes {
     uint64_t instructions[PipeCount] = {};
     uint64_t gm_read_bytes = 0;
     uint64_t gm_written_bytes = 0;
+    uint64_t cached_read_bytes = 0; // part of gm_read_bytes that came from the L2 cache
 };
 
 // A stretch of time in which a pipe of a block's core was at work, or the scalar unit waited. Times as in BlockTimes.
