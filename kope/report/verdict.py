@@ -84,7 +84,12 @@ def verdict_table(task: Task, fingerprint: Fingerprint, outcome: Outcome) -> Tab
 def _measures(result: CaseResult) -> tuple[str, str, str, str]:
     time_us = median(result.duration_us) if result.duration_us else None
     share = f"{result.bound_us / time_us:.0%}" if result.bound_us and time_us else "-"
-    return _word(result.passed), "-" if result.error is None else f"{result.error:.2g}", duration(time_us), share
+    return _word(result.passed), _error(result.error), duration(time_us), share
+
+
+def _error(error: float | None) -> str:
+    """Return an error for people: from a million on, and for NaN in the wrong place, its size says nothing."""
+    return "-" if error is None else f"{error:.2g}" if error < 1e6 else "> 1e6"
 
 
 def _word(passed: bool | None) -> str:

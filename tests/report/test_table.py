@@ -8,12 +8,13 @@ import pytest
 from rich.console import Console
 
 from kope.loop import Standing, Stop, TaskResult
-from kope.model import Diagnostic, Outcome, Stage, TimeKind, Verdict
+from kope.model import CaseResult, Diagnostic, Outcome, Stage, TimeKind, Verdict
 from kope.report.document import time_label
 from kope.report.overview import best_of, by_task, of_session, tasks_table
 from kope.report.progress import Lines
 from kope.report.summary import best_line, next_line
 from kope.report.table import attempt_line, attempts_table, cells, duration
+from kope.report.verdict import verdict_table
 from tests.context import samples
 
 
@@ -73,6 +74,16 @@ def test_on_a_screen_of_80_columns_no_word_is_broken() -> None:
 )
 def test_duration_has_its_unit(time_us: float | None, text: str) -> None:
     assert duration(time_us) == text
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(None, "-"), (0.0, "0"), (0.0123, "0.012"), (123.0, "1.2e+02"), (1e30, "> 1e6")]
+)
+def test_an_error_beyond_all_tolerance_shows_no_odd_number(error: float | None, text: str) -> None:
+    outcome = Outcome(Stage.VERIFY, Verdict.FAILED, cases=(CaseResult("c1", False, error=error),))
+    table = printed(verdict_table(samples.task(), samples.FINGERPRINT, outcome))
+    row = next(line for line in table.splitlines() if "c1" in line)
+    assert row.split("│")[4].strip() == text
 
 
 def test_progress_is_plain_lines_when_not_on_a_terminal() -> None:
