@@ -85,6 +85,7 @@ class Judgement:
         self.folder = folder
         self.promote = promote
         self.bench = Bench(task, means.library, means.seed, every=self.every)
+        self.bounds: dict[str, float | None] = {}
         self.draft = Draft(
             task.cases, self.target.time_kind, evidence(task, candidate, means.fingerprint(), means.seed)
         )
@@ -105,7 +106,8 @@ class Judgement:
         everything = self.prepare(plan.by_size(self.task.cases))
         timed = self.time(built, everything)
         times_us = {run.case_id: median(run.duration_us) for run in timed.values()}
-        if not times.depends_on_data(small_runs, timed) and not self.promote(times_us):
+        all_timed = len(timed) == len(everything)
+        if all_timed and not times.depends_on_data(small_runs, timed) and not self.promote(times_us):
             return Verdict.SCREENED
         rest = [item for item in everything if item.case.id not in small_runs]
         runs = small_runs | self.verify(built, plan.groups(rest), "verify")
@@ -173,7 +175,11 @@ class Judgement:
         self.draft.add_verdicts(name, verdict)
 
     def time(self, built: Built, everything: Sequence[PreparedCase]) -> dict[str, CaseRun]:
-        """Time all cases in one run; raises Stop when one of them has no time that can be believed."""
+        """Time all cases in one run; raises Stop when one of them has no time that can be believed.
+
+        A case that read data where there was none and went wrong is left out: the run with data gives its time. So are
+        the cases behind it that the program then did not reach.
+        """
         folder = self.folder / "time"
         limit = plan.time_limit_s(self.means.time_limit_s, [item.case for item in everything])
 
@@ -191,16 +197,19 @@ class Judgement:
             ran = start(launches, folder)
         self.draft.add_program("time", ran)
         self.check_inputs(everything)
-        bounds = {launch.case_id: self.target.bound_us(launch) for launch in launches}
+        self.bounds |= {launch.case_id: self.target.bound_us(launch) for launch in launches}
         runs = {run.case_id: run for run in ran.cases}
         believed: dict[str, CaseRun] = {}
+        guessed = False
         for launch in launches:
             run = runs.get(launch.case_id)
-            if found := wrong.get(launch.case_id) or times.untimed(launch.case_id, run):
+            found = wrong.get(launch.case_id) or times.untimed(launch.case_id, run)
+            guessed |= bool(found) and run is not None and times.read_data(run)
+            if found and not guessed:
                 self.refuse(launch.case_id, found)
-            elif run is not None:
+            elif run is not None and not found:
                 believed[launch.case_id] = run
-        self.draft.add_times(believed.values(), bounds)
+        self.draft.add_times(believed.values(), self.bounds)
         self.check_floor(believed)
         return believed
 
@@ -231,11 +240,13 @@ class Judgement:
             return
         replaced = []
         for case_id, run in verified.items():
-            if found := times.mismatch(timed[case_id], run):
-                self.refuse(case_id, (found,))
-            elif times.supersedes(timed[case_id], run):
+            fast = timed.get(case_id)
+            mismatch = times.mismatch(fast, run) if fast is not None else None
+            if found := (mismatch,) if mismatch is not None else times.untimed(case_id, run):
+                self.refuse(case_id, found)
+            elif fast is None or times.supersedes(fast, run):
                 replaced.append(run)
-        self.draft.add_times(replaced, {run.case_id: self.draft.results[run.case_id].bound_us for run in replaced})
+        self.draft.add_times(replaced, self.bounds)
         self.check_floor({run.case_id: run for run in replaced})
         if replaced:
             case_id = replaced[0].case_id

@@ -48,7 +48,7 @@ def below_floor(run: CaseRun, bound_us: float | None) -> Diagnostic | None:
 def supersedes(fast: CaseRun, full: CaseRun) -> bool:
     """Whether the run with data gives the time: it branched otherwise, or data was read and the times differ."""
     same_path = full.control_flow == fast.control_flow
-    return not (_agree(fast, full) and same_path) and (not same_path or _read_data(fast))
+    return not (_agree(fast, full) and same_path) and (not same_path or read_data(fast))
 
 
 def mismatch(fast: CaseRun, full: CaseRun) -> Diagnostic | None:
@@ -68,13 +68,13 @@ def depends_on_data(small: Mapping[str, CaseRun], timed: Mapping[str, CaseRun]) 
     is found in full verification, before a time counts.
     """
     for case_id, run in small.items():
-        other = timed[case_id]
-        if run.control_flow != other.control_flow or (_read_data(other) and not _agree(other, run)):
+        other = timed.get(case_id)
+        if other is None or run.control_flow != other.control_flow or (read_data(other) and not _agree(other, run)):
             return True
     return False
 
 
-def _read_data(run: CaseRun) -> bool:
+def read_data(run: CaseRun) -> bool:
     """Whether the target had to guess at data that the candidate read in a timing run."""
     return any(found.kind == DATA_DEPENDENT for found in run.diagnostics)
 

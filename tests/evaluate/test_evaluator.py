@@ -225,6 +225,43 @@ def test_times_that_differ_after_data_was_read_are_those_of_the_run_with_data(sc
     assert judge(small)(promote=False).verdict is Verdict.VERIFIED
 
 
+def astray(*case_ids: str) -> Callable[[str, str], list[Diagnostic]]:
+    """Findings of a kernel that takes a place from its data: without data it goes where nothing is."""
+    note = Diagnostic("data-dependent", "reads a scalar", severity="note")
+    wild = Diagnostic("gm-oob", "writes bytes 4 to 8 of y")
+    return lambda case_id, mode: [wild, note] if mode == "time" and case_id in case_ids else []
+
+
+@pytest.mark.parametrize("case_id", ["2", "5"])
+def test_a_place_taken_from_data_is_not_held_against_a_run_without_data(
+    scripted: Any, judge: Any, case_id: str
+) -> None:
+    run = judge(scripted(findings=astray(case_id), duration_us=lambda case_id, mode: 12.0))
+    outcome = run(promote=False)
+    assert (outcome.verdict, run.asked, len(outcome.times_us)) == (Verdict.VERIFIED, [], 5)
+    assert [(found.kind, found.severity) for found in outcome.diagnostics] == [("data-dependent", "note")]
+
+
+def test_a_place_outside_is_held_against_a_run_with_data(scripted: Any, judge: Any) -> None:
+    wild = Diagnostic("gm-oob", "writes bytes 4 to 8 of y", case_id="5")
+    without = astray("5")
+    target = scripted(
+        findings=lambda case_id, mode: [wild] if mode == "verify" and case_id == "5" else without(case_id, mode)
+    )
+    outcome = judge(target)()
+    assert (outcome.stage, outcome.verdict) == (Stage.RUN, Verdict.FAILED)
+    assert kinds(outcome) == [("gm-oob", "5")]
+
+
+def test_a_time_with_data_is_held_to_the_floor_too(scripted: Any, judge: Any) -> None:
+    target = scripted(
+        findings=astray("5"), duration_us=lambda case_id, mode: 4.9 if (case_id, mode) == ("5", "verify") else 10.0
+    )
+    outcome = judge(target)()
+    assert (outcome.stage, outcome.verdict) == (Stage.PROFILE, Verdict.FAILED)
+    assert kinds(outcome) == [("below-floor", "5")]
+
+
 def test_measured_times_of_two_runs_may_differ(scripted: Any, judge: Any) -> None:
     target = scripted(time_kind=TimeKind.MEASURED, duration_us=lambda case_id, mode: 12.0 if mode == "verify" else 10.0)
     outcome = judge(target)()

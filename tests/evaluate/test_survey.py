@@ -89,6 +89,15 @@ def test_times_that_are_not_believed_fail_their_case(survey: Any, scripted: Any)
     assert (outcome.stage, sorted(outcome.times_us)) == (Stage.PROFILE, ["3", "4"])
 
 
+def test_a_case_that_went_astray_without_data_is_timed_with_it(survey: Any, scripted: Any) -> None:
+    def findings(case_id: str, mode: str) -> list[Diagnostic]:
+        note = Diagnostic("data-dependent", "reads a scalar", severity="note")
+        return [Diagnostic("gm-oob", "writes bytes 4 to 8 of y"), note] if (case_id, mode) == ("2", "time") else []
+
+    outcome = survey(scripted(findings=findings, duration_us=lambda case_id, mode: 10.0))
+    assert (outcome.verdict, outcome.passed_count, outcome.times_us["2"]) == (Verdict.VERIFIED, 5, 10.0)
+
+
 def test_a_case_that_does_not_fit_is_reported_and_the_others_go_on(
     survey: Any, scripted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
