@@ -109,6 +109,11 @@ RIGHT: dict[str, tuple[str, Shapes, Mapping[str, Any]]] = {
     "lookup": ("return F.embedding(i, x) + 1.0", {"x": ((4, 20), F), "i": ((3, 5), "int64")}, {}),
     "in place": ("y = x.clone()\ny[:, 1:3] = 0.0\ny[:, 0] *= 2.0\nreturn y", {"x": ((6, 9), F)}, {}),
     "top k": ("v, i = x.topk(3, dim=1)\nreturn v + 0.0 * i", {"x": ((5, 20), F)}, {}),
+    "in place by a mask": (
+        "y = x.clone()\ny[i > 1] = 0.0\ny[:, m > 0.5] = x[0, :1]\ny[y > 1.0] = 2.0\ny[i == 0] = m\nreturn y",
+        {"x": ((6, 9), F), "i": ((6,), "int64"), "m": ((9,), F)},
+        {},
+    ),
     "a few of many": (
         "v, i = x.topk(3, dim=1, largest=False)\nw, j = x.topk(2, dim=0)\nreturn v + w.sum() + 0.5 * i + j.sum()",
         {"x": ((30, 40), F)},

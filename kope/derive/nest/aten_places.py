@@ -7,7 +7,7 @@ from typing import Any
 
 from kope.derive.nest import selection
 from kope.derive.nest.call import Call, Rule, T
-from kope.derive.nest.tensors import TensorBuilder, broadcast
+from kope.derive.nest.tensors import TensorBuilder, broadcast, numel
 from kope.errors import DeriveError
 
 
@@ -60,6 +60,9 @@ def _index(c: Call) -> int:
 
 def _index_put(c: Call) -> int:
     b, x = c.b, c.node(0)
+    given = [(dim, item) for dim, item in enumerate(c.args[1]) if item is not None]
+    if len(given) == 1 and b.kind(c.value(given[0][1])) == "bool" and not c.given(3, "accumulate", False):
+        return _put_by_mask(c, given[0][0], c.value(given[0][1]))
     dims, nodes = _indices(c, c.args[1])
     shape = b.shape(x)
     common = broadcast(*(b.shape(node) for node in nodes))
@@ -75,6 +78,19 @@ def _index_put(c: Call) -> int:
         values = b.expand(values, (*common, *(shape[axis] for axis in rest)))
     mode = "add" if c.given(3, "accumulate", False) else "set"
     return b.add("put", (x, values, *nodes), shape, b.kind(x), tuple(dims), mode)
+
+
+def _put_by_mask(c: Call, dim: int, mask: int) -> int:
+    """Where a mask over the axes from dim on holds, a value that is the same at all its places."""
+    b, x = c.b, c.node(0)
+    value = c.typed(c.node(2))
+    rest = len(b.shape(x)) - dim - len(b.shape(mask))
+    if numel(b.shape(value)) == 1:
+        value = b.reshape(value, [])
+    elif len(b.shape(value)) > rest:
+        raise DeriveError("a mask places as many values as it has true elements, which depends on data; use where")
+    wide = b.reshape(mask, [*[1] * dim, *b.shape(mask), *[1] * rest])
+    return b.pointwise("select", wide, value, x)
 
 
 def _scatter(mode: str) -> Rule:
