@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from kope import config, wiring
 from kope.model import Attempt, Task
 from kope.task import load_task
 
-NESTS = {
+NESTS: dict[str, tuple[str, Sequence[Mapping[str, Sequence[int]]]]] = {
     "columns_softmax": (
         "e = np.exp(x - x.max(axis=0))\nreturn e / e.sum(axis=0)",
         ({"x": (129, 70)}, {"x": (256, 1000)}, {"x": (1000, 64)}),
