@@ -183,7 +183,6 @@ class Settings:
         "default", _text, "vectors of experiences: default, none, or any sentence-transformers model by name or folder"
     )
     templates: Path | None = _setting(None, _path, "folder of templates that replace shipped ones", is_path=True)
-    log: str = _setting("warning", _one_of("debug", "info", "warning", "error"), "least severity that is logged")
     command: tuple[str, ...] = _setting((), _words, "program of the proposer `command`: prompt in, candidate out")
     command_timeout_s: float = _setting(600.0, _seconds, "time the proposer's program gets")
     llm_base_url: str = _setting("", _text, "address of an OpenAI-compatible endpoint, for the proposer `llm`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,13 @@ def test_a_working_folder_that_is_gone_is_one_line(tmp_path: Path, monkeypatch: 
     folder.rmdir()
     with pytest.raises(ConfigError, match="working folder does not exist"):
         config.load()
+
+
+def test_every_setting_is_read() -> None:
+    package = Path(config.__file__).parent
+    code = "\n".join(path.read_text("utf-8") for path in package.rglob("*.py") if path.name != "config.py")
+    unread = [name for name in config.NAMES if not re.search(rf"(settings|given|load\(.*\))\.{name}\b", code)]
+    assert unread == []
 
 
 def test_every_setting_is_documented() -> None:

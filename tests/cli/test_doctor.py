@@ -31,7 +31,7 @@ def test_it_shows_what_every_setting_resolves_to(tmp_path: Path, monkeypatch: py
     assert shown["db"] == ("my.db", "flag --db")
     assert shown["chip"] == ("910b4", "environment KOPE_CHIP")
     assert shown["jobs"] == ("3", f"file {tmp_path}/kope.toml: jobs")
-    assert shown["log"] == ("warning", "default")
+    assert shown["compiler"] == ("auto", "default")
 
 
 def test_it_points_out_a_variable_that_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
