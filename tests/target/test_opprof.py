@@ -17,7 +17,7 @@ LAUNCH = {
     "blocks": 2,
     "duration_us": 25.25,
     "rows": [
-        # block, time, scalar, vec, mte2, mte3, scalar wait, instructions (same order), read, written, vector types, hits
+        # block, time, scalar, vec, mte2, mte3, scalar wait, instructions (same order), read, written, vector types, hit
         [0, 20.5, 2.25, 5.125, 16.0, 9.0, 12.5, 400, 30, 12, 11, 1048576, 1040384, 4.1, 0.0, 0.0, 0.0, 1.025, 0],
         [1, 21.0, 2.0, 5.0, 17.0, 9.5, 13.0, 410, 31, 12, 12, 1048576, 1048576, 4.2, 0.0, 0.0, 0.0, 0.8, 524288],
     ],

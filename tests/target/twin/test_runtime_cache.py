@@ -39,7 +39,7 @@ extern "C" int kope_entry(const KopeCall* call)
 {
     const auto attr = [&](const char* name, int64_t value) { return (uint32_t)kope_attr_i(call, name, value); };
     const uint32_t n = call->inputs[0].numel / 4, blocks = 48;
-    const Plan plan = {n / blocks, 4096, attr("passes", 1), attr("shared", 0), attr("launches", 1)};
+    const Plan plan = {n / blocks, attr("tile", 4096), attr("passes", 1), attr("shared", 0), attr("launches", 1)};
     for (uint32_t k = 0; k < plan.launches; ++k) {
         kope_twin::launch("passes", passes, blocks, nullptr, call->stream)((GM_ADDR)call->inputs[0].data, (GM_ADDR)call->outputs[0].data, plan);
     }
@@ -96,6 +96,15 @@ def test_written_bytes_the_cache_keeps_are_not_written_and_no_more(program: Prog
     assert times[2] >= LAUNCH_US + BYTES / 1750e3
     twice = time_us(program, {**ON, "l2_write_back_bytes": float(BYTES)}, launches=2)
     assert twice > time_us(program, {**ON, "l2_write_back_bytes": 4.0 * BYTES}, launches=2)
+
+
+@pytest.mark.parametrize("tile", [8, 32, 64, 256])
+def test_short_transfers_do_not_get_what_nobody_has_read(program: Program, tile: int) -> None:
+    """Neighbours share cache lines; every byte still comes from memory once."""
+    on = {**ON, "gm_bandwidth_gbps": 2.0}  # so slow that nothing else counts
+    read_us = BYTES / 2e3
+    taken_us = time_us(program, {**on, "l2_write_back_bytes": float(BYTES)}, tile=tile) - LAUNCH_US
+    assert read_us * (1.0 - 1e-6) < taken_us < 1.02 * read_us
 
 
 def test_both_modes_and_every_order_of_blocks_give_the_same_time(program: Program) -> None:

@@ -15,6 +15,14 @@ uint32_t cores_at_work()
     return static_cast<uint32_t>(std::max(1.0, std::min<double>(machine.block_count, parameters.vector_core_count)));
 }
 
+// Sectors of a line from byte `begin` to byte `end`, as bits.
+uint16_t sectors(uint64_t begin, uint64_t end)
+{
+    const uint32_t first = static_cast<uint32_t>(begin / kSectorBytes);
+    const uint32_t past = static_cast<uint32_t>((end + kSectorBytes - 1) / kSectorBytes);
+    return static_cast<uint16_t>((1U << past) - (1U << first));
+}
+
 } // namespace
 
 void cache_opens()
@@ -25,29 +33,33 @@ void cache_opens()
 
 void cache_closes(const Block& block) { machine.core_lines[block.index % machine.core_lines.size()] += block.lines; }
 
-bool cache_holds(Block& block, const GmPlace& place, const GmParts& parts)
+uint32_t cache_misses(Block& block, const GmPlace& place, const GmParts& parts)
 {
     if (parameters.l2_gbps <= 0.0 || place.buffer == nullptr || place.offset < 0) {
-        return false;
+        return 0;
     }
-    std::vector<uint32_t>& touched = place.buffer->touched;
-    touched.resize((place.buffer->bytes + kLineBytes - 1) / kLineBytes, 0);
-    const uint32_t before = machine.core_lines[block.index % machine.core_lines.size()];
+    std::vector<CacheLine>& lines = place.buffer->lines;
+    lines.resize((place.buffer->bytes + kLineBytes - 1) / kLineBytes);
+    const uint64_t size = lines.size() * kLineBytes;
+    const uint32_t before = machine.core_lines[block.index % machine.core_lines.size()] + 1;
     const double reach = parameters.l2_bytes / static_cast<double>(kLineBytes * cores_at_work());
-    uint64_t lines = 0;
-    uint64_t held = 0;
+    uint32_t missed = 0;
     for (uint64_t part = 0; part < parts.count; ++part) {
         const uint64_t begin = static_cast<uint64_t>(place.offset) + part * parts.step;
-        const uint64_t end = std::min<uint64_t>((begin + parts.bytes + kLineBytes - 1) / kLineBytes, touched.size());
-        for (uint64_t line = begin / kLineBytes; line < end; ++line) {
-            const uint32_t now = before + block.lines + static_cast<uint32_t>(lines++);
-            const uint32_t then = touched[line];
-            held += then != 0 && static_cast<double>(now + 1) - then <= reach ? 1 : 0;
-            touched[line] = now + 1;
+        const uint64_t end = std::min(begin + parts.bytes, size);
+        for (uint64_t at = begin; at < end; at = (at / kLineBytes + 1) * kLineBytes) {
+            CacheLine& line = lines[at / kLineBytes];
+            const uint32_t now = before + block.lines++;
+            if (line.moved == 0 || static_cast<double>(now) - line.moved > reach) {
+                line.sectors = 0;
+            }
+            const uint16_t moved = sectors(at % kLineBytes, std::min(end - at / kLineBytes * kLineBytes, kLineBytes));
+            missed += static_cast<uint32_t>(__builtin_popcount(moved & ~line.sectors));
+            line.sectors |= moved;
+            line.moved = now;
         }
     }
-    block.lines += static_cast<uint32_t>(lines);
-    return held * 2 > lines;
+    return missed;
 }
 
 } // namespace runtime

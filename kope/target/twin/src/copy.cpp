@@ -117,9 +117,10 @@ void account(Block& block, const Plan& plan, int pipe, const GmPlace& place)
     const double rate = (pipe == kMte2 ? parameters.gm_to_ub_gbps : parameters.ub_to_gm_gbps) * 1e3 / parameters.clock_mhz;
     const uint32_t head = static_cast<uint32_t>(parameters.move_head_cycles + parameters.burst_cycles * static_cast<double>(plan.blocks - 1));
     uint16_t path = static_cast<uint64_t>(place.offset) % 512 != 0 ? kUnaligned : 0;
-    if (cache_holds(block, place, {plan.blocks, plan.bytes, plan.gm_step})) {
-        path |= kFromCache;
-        block.cached_read_bytes += pipe == kMte2 ? plan.blocks * plan.bytes : 0;
+    const uint32_t missed = cache_misses(block, place, {plan.blocks, plan.bytes, plan.gm_step});
+    path |= static_cast<uint16_t>(missed << kMissedShift);
+    if (pipe == kMte2 && parameters.l2_gbps > 0.0) {
+        block.cached_read_bytes += traffic - std::min<uint64_t>(traffic, uint64_t(missed) * kSectorBytes);
     }
     block.trace.move(pipe, head, traffic, static_cast<uint64_t>(static_cast<double>(traffic) / rate), path);
     (pipe == kMte2 ? block.gm_read_bytes : block.gm_written_bytes) += plan.blocks * plan.bytes;

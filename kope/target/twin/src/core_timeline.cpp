@@ -64,17 +64,19 @@ double SharedPath::take(const Event& event, double start, double rate)
         return memory_.take(start, event.bytes, rate);
     }
     const double through = cache_.take(start, event.bytes, rate);
-    return reaches_memory(event) ? std::max(through, memory_.take(start, event.bytes, rate)) : through;
+    const double bytes = from_memory(event);
+    return bytes > 0.0 ? std::max(through, memory_.take(start, bytes, rate)) : through;
 }
 
-bool SharedPath::reaches_memory(const Event& event)
+// Bytes of a transfer that device memory has to deal with.
+double SharedPath::from_memory(const Event& event)
 {
     if (event.pipe == kMte2) {
-        return (event.slot & kFromCache) == 0;
+        return static_cast<double>(event.slot >> kMissedShift) * kSectorBytes;
     }
-    const bool stays = write_back_ >= event.bytes;
-    write_back_ -= stays ? event.bytes : 0.0;
-    return !stays;
+    const double stays = std::min<double>(write_back_, event.bytes);
+    write_back_ -= stays;
+    return event.bytes - stays;
 }
 
 void SpanLog::open(const Trace& trace, uint32_t block)

@@ -57,7 +57,7 @@ public:
     double take(const Event& event, double start, double rate);
 
 private:
-    bool reaches_memory(const Event& event);
+    double from_memory(const Event& event);
 
     SharedMemory memory_;
     SharedMemory cache_;

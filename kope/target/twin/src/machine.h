@@ -23,13 +23,18 @@ namespace runtime {
 
 // --- device memory -----------------------------------------------------------------------------------------------------
 
+struct CacheLine {
+    uint32_t moved = 0;   // when it was last moved, in lines of its core; 0: never
+    uint16_t sectors = 0; // those that are there
+};
+
 struct DeviceBuffer {
     std::string name;
     uint8_t* host = nullptr; // nullptr in time mode
     uint64_t bytes = 0;
     control::Access access = control::Access::Input;
     std::vector<uint64_t> written; // one bit per byte, in verify mode, inputs excepted
-    std::vector<uint32_t> touched; // when each cache line was last moved, in lines; where a cache is modelled
+    std::vector<CacheLine> lines;  // where a cache is modelled
     GmOrder order;                 // who touched what since all blocks last met
 };
 

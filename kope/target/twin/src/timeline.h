@@ -22,14 +22,15 @@ constexpr int kVector = control::PipeVector;
 constexpr int kMte2 = control::PipeMte2;
 constexpr int kMte3 = control::PipeMte3;
 
-constexpr uint16_t kUnaligned = 1; // Move: does not start at 512 bytes
-constexpr uint16_t kFromCache = 2; // Move: what it reads is in the L2 cache
+constexpr uint16_t kUnaligned = 1;      // Move: does not start at 512 bytes
+constexpr uint32_t kSectorBytes = 32;    // what is told apart in a cache line
+constexpr int kMissedShift = 1;          // Move: above this bit, how many sectors are not in the L2 cache
 
 struct Event {
     enum Kind : uint8_t { Work, Move, Set, Wait, Barrier, BarrierAll, Join, SyncAll };
     Kind kind;
     uint8_t pipe;
-    uint16_t slot;   // Set, Wait: which flag; Join: set of pipes as bits; Move: kUnaligned, kFromCache
+    uint16_t slot;   // Set, Wait: which flag; Join: set of pipes as bits; Move: kUnaligned, and sectors missed in the cache
     uint32_t scalar; // cycles of the scalar unit up to and including the issue
     uint32_t cycles; // occupation of the pipe; Move: without the transfer itself
     uint32_t bytes;  // Move
