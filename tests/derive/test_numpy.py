@@ -60,6 +60,7 @@ RIGHT: dict[str, tuple[str, Shapes]] = {
         "y = np.zeros((3, 5))\nnp.add.at(y, np.array([0, 2, 0, 2]), x)\nreturn y", {"x": (4, 5)},
     ),
     "diagonals": ("return np.diagonal(x @ x.T, offset=1) + np.trace(x @ x.T)", {"x": (5, 4)}),
+    "choices": ("y = np.select([x > 1, x > 0], [x, 2.0 * x], 0.25)\nreturn np.ascontiguousarray(y.T)", {"x": (5, 4)}),
     "norms": ("return np.linalg.norm(x, axis=0) * np.linalg.norm(x)", {"x": (5, 4)}),
     "rounding to half": ("return (x.T.astype(np.float16)).astype(np.float32) * 3.0", {"x": (5, 4)}),
 }  # fmt: skip

@@ -99,7 +99,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
         name = getattr(func, "__name__", str(func))
         if func not in FUNCTIONS:
-            raise refuse(f"np.{name} has no lowering yet", "write it with the operators docs/search.md names")
+            raise refuse(f"np.{name} has no lowering yet", "write it with arithmetic, reductions and indexing")
         out = kwargs.pop("out", None)
         result = FUNCTIONS[func](*args, **kwargs)
         return result if out is None else store(out, result)

@@ -255,6 +255,14 @@ def where(condition: Any, *choices: Any) -> Array:
     return rule("where", builder, given, dtype, broadcast(*(item.shape for item in given)))[0]
 
 
+def select(conditions: Sequence[Any], choices: Sequence[Any], default: Any = 0) -> Any:
+    """np.select: the first choice whose condition holds."""
+    made = default
+    for condition, choice in zip(reversed(list(conditions)), reversed(list(choices)), strict=True):
+        made = where(condition, choice, made)
+    return made
+
+
 def take(x: Array, indices: Any, axis: Any = None, mode: str = "raise") -> Array:
     if mode != "raise":
         raise refuse(f"np.take in mode {mode}", "bring the indices into range first")

@@ -60,6 +60,7 @@ def _replaced(made: _Maker) -> dict[str, Callable[..., Any]]:
         "tri": lambda n, m=None, k=0, dtype=f8, **rest: FUNCTIONS[np.tril](made.full((n, m or n), 1.0, dtype), k),
         "array": lambda value, dtype=None, *a, **k: made.converted(value, dtype, True),
         "asarray": lambda value, dtype=None, *a, **k: made.converted(value, dtype, False),
+        "ascontiguousarray": lambda value, dtype=None, **k: made.converted(value, dtype, False),
         "asanyarray": lambda value, dtype=None, *a, **k: made.converted(value, dtype, False),
     }
 
