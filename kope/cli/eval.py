@@ -54,6 +54,7 @@ def evaluate(
         if trace is not None:
             tell("modelling the timeline")
             write(trace, wiring.timeline(settings, found, candidate, case))
+            say(f"timeline: {trace}; open it at ui.perfetto.dev", to_stderr=True)
     fingerprint = judge.fingerprint()
     if json:
         print_json(verdict.verdict_document(found, candidate, fingerprint, outcome))

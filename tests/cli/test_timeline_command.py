@@ -25,7 +25,8 @@ def blocks(trace: dict[str, Any]) -> int:
 
 
 def test_eval_writes_the_timeline_of_the_largest_case_or_of_the_one_asked_for(tmp_path: Path) -> None:
-    kope("eval", "./exp", str(KERNEL), "--trace", "largest.json")
+    said = kope("eval", "./exp", str(KERNEL), "--trace", "largest.json")
+    assert "timeline: largest.json; open it at ui.perfetto.dev" in said
     kope("eval", "./exp", str(KERNEL), "--trace", "second.json", "--case", "2")
     largest, second = trace_in(tmp_path / "largest.json"), trace_in(tmp_path / "second.json")
     assert blocks(largest) == 9 and blocks(second) == 6

@@ -111,6 +111,11 @@ def test_one_that_says_nothing_new_changes_nothing(toolkit: Path, text: str) -> 
     assert modelled(chip="910b2") == parameters.load("910b2")
 
 
+def test_a_folder_in_the_place_of_a_platform_file_is_none(toolkit: Path) -> None:
+    (toolkit / "Ascend910B2.ini").mkdir()
+    assert modelled(chip="910b2") == parameters.load("910b2")
+
+
 @pytest.mark.parametrize(
     "entry", [{}, {"value": "1", "origin": "guess", "source": "x"}, {"value": 1, "origin": "sure", "source": "x"}]
 )

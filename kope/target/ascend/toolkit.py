@@ -5,6 +5,7 @@ What the programs are called with is `compile`'s and `profilers`' business; card
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -112,13 +113,13 @@ def find(chosen: Path | None, inherited: Mapping[str, str], places: Sequence[str
 
 
 def platform_file(soc: str, chosen: Path | None, inherited: Mapping[str, str]) -> str:
-    """Return what the installed toolkit's platform file says of a SoC, "" where there is no toolkit or no such file.
+    """Return what the installed toolkit's platform file says of a SoC, "" where there is none that can be read.
 
     Runs nothing, so that it can be asked for whenever a chip is needed.
     """
     for home, _ in _candidates(chosen, inherited, vendor.INSTALL_PLACES):
         path = home / vendor.PLATFORM_FILE.format(arch=platform.machine(), soc=soc)
-        if path.is_file():
+        with contextlib.suppress(OSError):
             return path.read_text("utf-8", "replace")
     return ""
 
