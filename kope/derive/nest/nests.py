@@ -7,7 +7,7 @@ where all operands allow it, the last two the rows and columns of a tile.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kope.derive.graph import Graph
 from kope.derive.nest.tensors import numel
@@ -47,7 +47,7 @@ class Phase:
     expression: over the operands, which it loads by their place. across: a reduction also folds the columns. down: it
     folds the rows.
     depth: of contract, the extent of the axis that both factors share innermost. wrap: per index operand the extent and
-    the stride of the axis it selects from. run: elements that follow each place of take and put. raw: copy bits.
+    the stride of the axis it selects from. run: elements that follow each place of take and put.
     """
 
     kind: str
@@ -61,7 +61,6 @@ class Phase:
     depth: int = 1
     wrap: tuple[tuple[int, int], ...] = ()
     run: int = 1
-    raw: bool = False
     line: int = 0
 
 
@@ -194,8 +193,3 @@ def split_axis(axis: Axis, parts: int, result: int) -> tuple[Axis, Axis]:
     """An axis as parts and the places inside one. result: from one part to the next in the last operand, the result."""
     inside = axis.extent // parts
     return Axis(parts, (*(stride * inside for stride in axis.strides[:-1]), result)), Axis(inside, axis.strides)
-
-
-def swapped(phase: Phase, operands: Sequence[Operand], result: Operand) -> Phase:
-    """The phase with other operands."""
-    return replace(phase, operands=tuple(operands), result=result)

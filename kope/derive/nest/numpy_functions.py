@@ -144,7 +144,7 @@ FUNCTIONS: dict[Any, Function] = {
     np.count_nonzero: count_nonzero, np.ptp: peak_to_peak, np.cumsum: scan("cumsum", np.cumsum),
     np.cumprod: scan("cumprod", np.cumprod), np.sort: sort, np.argsort: argsort, np.where: where, np.select: select,
     np.clip: _clip,
-    np.round: _round, np.around: _round, np.nan_to_num: _nan_to_num, np.copy: same, np.ascontiguousarray: same,
+    np.round: _round, np.around: _round, np.nan_to_num: _nan_to_num, np.copy: same,
     np.real: same, np.reshape: reshape, np.ravel: ravel, np.transpose: transpose, np.swapaxes: swapaxes,
     np.moveaxis: moveaxis, np.squeeze: squeeze, np.expand_dims: expand_dims, np.broadcast_to: broadcast_to,
     np.broadcast_arrays: broadcast_arrays, np.concatenate: concatenate, np.stack: stack, np.vstack: stacked(0, 2),
