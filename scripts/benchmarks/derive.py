@@ -3,7 +3,7 @@
     scripts/bench derive --corpus DIR [--most-elements 1048576] [--only NAME,NAME] [--folder DIR] [--report]
     scripts/bench derive --corpus DIR --least-elements 1048577 --most-elements 16777216
 
-DIR is a checkout of a suite; it needs PyTorch (pip install 'kope[torch]'). For every task a kernel
+DIR is a checkout of a suite; it needs PyTorch (the extra `torch`). For every task a kernel
 is derived from its reference, and judged strictly on the twin, case by case: every element of every output, against
 the suite's reference in float64. The time limit ends what never ends; it is no measure of a kernel. Cases of more input
 elements are not run and count as failed. What was judged is kept in the folder by content: stopped anywhere, the same

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kope import resources
 from kope.derive.derivation import derive
 from kope.derive.nest.derivation import plan_nests
 from kope.derive.nest.meaning import run_tensors
@@ -234,5 +235,5 @@ def test_captures_are_kept_by_content(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_without_pytorch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(DeriveError, match=r"pip install 'kope\[torch\]'"):
+    with pytest.raises(DeriveError, match=re.escape(resources.install("torch"))):
         derive(torch_task("return torch.exp(x) * 0.125", [{"x": ((3, 7), F)}]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kope import sandbox
+from kope import resources, sandbox
 from kope.derive.capture import run_child
 from kope.derive.nest.tensors import TensorGraph
 from kope.errors import DeriveError
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
 
 def _run(task: Task, request: str) -> list[str]:
     if task.framework == "torch" and importlib.util.find_spec("torch") is None:
-        raise DeriveError(f"{task.name} has a PyTorch reference; deriving needs it: pip install 'kope[torch]'")
+        raise DeriveError(f"{task.name} has a PyTorch reference; deriving needs it: {resources.install('torch')}")
     limits = sandbox.Limits(
         wall_s=_WALL_S + _WALL_PER_CASE_S * len(task.cases),
         memory_bytes=_MEMORY_BYTES,
