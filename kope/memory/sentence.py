@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,8 @@ class SentenceTransformer:
         from sentence_transformers import SentenceTransformer as Library
         from transformers.utils import logging
 
-        logging.disable_progress_bar()  # it would be drawn into the command's own output
+        quiet: Callable[[], None] = logging.disable_progress_bar
+        quiet()  # it would be drawn into the command's own output
         try:
             return Library(str(self._folder), device="cpu", trust_remote_code=False)
         except (OSError, ValueError, KeyError, RuntimeError) as unusable:

@@ -418,7 +418,7 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
 
 
 def test_wrong_memory_mode_is_one_line() -> None:
-    assert "on, off, placebo, only:FILE" in refused("optimize", "double", "--memory", "sometimes")
+    assert "on, off, placebo, starter, only:FILE" in refused("optimize", "double", "--memory", "sometimes")
 
 
 def test_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
