@@ -536,6 +536,20 @@ def test_paths_through_links_are_shown(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "seen\n")
 
 
+@pytest.mark.parametrize("shown", ["folder", "parent", "nothing"])
+def test_a_work_folder_reached_through_a_link_is_writable_whatever_is_shown_around_it(
+    tmp_path: Path, shown: str
+) -> None:
+    real, alias = tmp_path / "real", tmp_path / "aliases" / "alias"
+    (real / "work").mkdir(parents=True)
+    alias.parent.mkdir()
+    alias.symlink_to(real)
+    readable = {"folder": [alias], "parent": [tmp_path], "nothing": []}[shown]
+    done = python("print(open('made', 'w').write('it'))", alias / "work", readable=readable)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
+    assert (real / "work" / "made").read_text() == "it"
+
+
 def test_devices_that_are_handed_in_can_be_controlled(tmp_path: Path, tier: tuple[str, ...]) -> None:
     code = "import fcntl, os; print(len(fcntl.ioctl(os.open('/dev/urandom', os.O_RDWR), 0x80045200, bytes(4))))"
     argv = [sys.executable, "-I", "-S", "-c", code]

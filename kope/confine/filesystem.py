@@ -74,10 +74,9 @@ def _plan(readable: list[str], writable: list[str]) -> list[tuple[str, str, bool
                 wanted[real] = (real, may_write or wanted.get(real, (real, False))[1])
     plan: list[tuple[str, str, bool]] = []
     for path, (real, may_write) in sorted(wanted.items()):
-        outer = [entry for entry in plan if path.startswith(entry[0] + "/")]
-        if outer and (outer[-1][2] == may_write or real != path):
-            continue
-        plan.append((path, real, may_write))
+        outer = next((entry for entry in reversed(plan) if path.startswith(entry[0] + "/")), None)
+        if outer is None or (outer[2] != may_write and real == outer[1] + path[len(outer[0]) :]):
+            plan.append((path, real, may_write))
     return plan
 
 
