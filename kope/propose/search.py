@@ -14,12 +14,12 @@ from pathlib import Path
 
 from kope.derive import Graph, Schedule, emit
 from kope.derive.derivation import Derivation, derive
-from kope.derive.moves import MOVES, Move, made_to_fit
+from kope.derive.moves import MOVES, Move
 from kope.derive.nest_moves import NEST_MOVES, NestMove
 from kope.errors import DeriveError
 from kope.model import Attempt, Candidate, Converged, MoveEvidence, Proposal, State, Task, Verdict
 from kope.propose import evidence as learned
-from kope.propose.transfer import PREFIX, Transfer, explain, helpful_names, paths, transfer
+from kope.propose.transfer import PREFIX, Transfer, explain, fitted, helpful_names, paths, transfer
 from kope.target.profile import bound_by
 
 DRAFT = "draft"
@@ -192,13 +192,13 @@ def promised(
 
 def compound(task: Task, graph: Graph, base: Schedule, made: Transfer, tried: set[str]) -> Option | None:
     """The option of one compound move, None when it cannot be made to fit, changes nothing, or was tried."""
-    schedule = made_to_fit(task, graph, made.schedule)
-    if schedule is None or schedule == base:
+    fitting = fitted(task, graph, base, made)
+    if fitting is None or fitting.schedule == base:
         return None
-    source = emit(task, graph, schedule)
+    source = emit(task, graph, fitting.schedule)
     if Candidate.of(source).id in tried:
         return None
-    return Option(PREFIX + made.path.task_name, schedule, source, explain(made), made.used)
+    return Option(PREFIX + made.path.task_name, fitting.schedule, source, explain(fitting), fitting.used)
 
 
 def standing(state: State, made: Derivation) -> tuple[Attempt | None, Schedule]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kope.derive.graph import Graph
 from kope.derive.lower import lower
-from kope.derive.moves import BY_NAME, matters
+from kope.derive.moves import BY_NAME, made_to_fit, matters
 from kope.derive.nest_moves import NEST_FIELDS
 from kope.derive.rewrite import REWRITES, apply_rewrites
 from kope.derive.schedule import Schedule
@@ -46,6 +46,11 @@ class Transfer:
     def used(self) -> tuple[str, ...]:
         """Experiences of the steps."""
         return tuple(step.experience_id for step in self.steps)
+
+    @property
+    def gained(self) -> float:
+        """What the steps gained where they were made, as a logarithm."""
+        return sum(gain(step) * step.value for step in self.steps)
 
 
 def paths(evidence: Sequence[MoveEvidence], task: Task, traits: Sequence[str]) -> list[Path]:
@@ -113,7 +118,34 @@ def transfer(graph: Graph | None, base: Schedule, path: Path, helpful: Sequence[
         schedule = Schedule.from_plan(plan)
     except (DeriveError, ValueError, KeyError, TypeError):
         return None
-    return Transfer(path, schedule, tuple(steps), path.alike * sum(gain(step) * step.value for step in steps))
+    made = Transfer(path, schedule, tuple(steps), 0.0)
+    return replace(made, expected=path.alike * made.gained)
+
+
+def fitted(task: Task, graph: Graph, base: Schedule, made: Transfer) -> Transfer | None:
+    """Return a transfer whose schedule fits into the unified buffer, with the steps that are left; None when none does.
+
+    What led to the best kernel elsewhere may be too much here. Either the tile is shortened, or one field stays as it
+    is in `base`, whichever keeps more of what the steps gained there.
+    """
+    names = {name for step in made.steps for name in changes(step, made.path) if name not in (*LISTS, "tile")}
+    fewer = (made.schedule.with_(**{name: getattr(base, name)}) for name in sorted(names))
+    fitting = (made_to_fit(task, graph, schedule) for schedule in (made.schedule, *fewer))
+    left = (
+        replace(made, schedule=schedule, steps=tuple(step for step in made.steps if _holds(step, made.path, schedule)))
+        for schedule in fitting
+        if schedule is not None
+    )
+    return max(left, key=lambda each: each.gained, default=None)
+
+
+def _holds(step: MoveEvidence, path: Path, schedule: Schedule) -> bool:
+    """Whether a schedule has what a step contributed; a tile as long as the step made it is long enough."""
+    return all(
+        schedule.tile >= step.plan["tile"] if name == "tile" else getattr(schedule, name) == value
+        for name, value in changes(step, path).items()
+        if name not in LISTS
+    )
 
 
 def _shows(graph: Graph | None, base: Schedule, name: str, value: Any) -> bool:

@@ -185,6 +185,30 @@ def test_a_transferred_plan_is_made_to_fit() -> None:
     assert transferred[0].proposal.source is not None
 
 
+def test_a_transfer_that_is_too_much_leaves_out_what_gained_least() -> None:
+    other, task = shipped("rms_norm"), shipped("layer_norm")
+    rewrites = ["reciprocal-rows"]
+    steps = (("tile", 4096, 1.5), ("buffers", 2, 1.3), ("columns", "resident", 1.02), ("rewrites", rewrites, 1.05))
+
+    def transferred(gain_of_columns: float) -> Proposal:
+        plan, found = first_kernel(other)[1].to_plan(), []
+        words = traits(capture_graph(other), dtypes(other))
+        for k, (name, value, ratio) in enumerate(steps):
+            before, plan = plan, plan | {name: value}
+            ratio = gain_of_columns if name == "columns" else ratio
+            parent = f"x{k - 1}" if k else None
+            kept = (before, plan, True, True, ratio, 1.5 + k, ratio, "", True)
+            found.append(MoveEvidence(f"x{k}", parent, "rms_norm", words, f"move-{name}", *kept))
+        return session(task, [10.0, 5.0], tuple(found))[1].proposal
+
+    little, much = transferred(1.02), transferred(1.9)
+    names = ("tile", "columns", "buffers")
+    assert [little.plan[name] for name in names] == [4096, "reload", 2]
+    assert "move-columns" not in little.thought
+    assert [much.plan[name] for name in names] == [4096, "resident", 1]
+    assert (set(little.used), set(much.used)) == ({"x0", "x1", "x3"}, {"x0", "x2", "x3"})
+
+
 def test_what_was_proven_useless_elsewhere_waits() -> None:
     other, task = shipped("exp"), shipped("sigmoid")
     words = traits(capture_graph(other), dtypes(other))
