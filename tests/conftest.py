@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.util
+import signal
 import socket
 import struct
 from pathlib import Path
@@ -35,7 +36,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make loopback usable in a fresh network namespace, where it is down: tests talk to servers of their own."""
+    """Make this process one that tests can use: they talk to servers of their own, and interrupt themselves."""
+    _raise_loopback()
+    # A shell that starts a run in the background has it ignore interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _raise_loopback() -> None:
+    """Make loopback usable in a fresh network namespace, where it is down."""
     name_and_flags = struct.pack("16sh14x", b"lo", 0)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         try:
