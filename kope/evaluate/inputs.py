@@ -23,7 +23,8 @@ _SPECIAL_SHARE = 16
 def draw(task_name: str, case_id: str, given: CaseInput, seed: int = 0) -> NDArray[Any]:
     """Return one input as a flat array in its own dtype, `given.spec.numel` elements.
 
-    Floats are uniform in [low, high] in float64 and rounded to the dtype; integers are uniform, both ends included.
+    Floats are uniform in [low, high] in float64 and rounded to the dtype, bfloat16 by way of float32; integers are
+    uniform, both ends included.
     """
     spec, values = given.spec, given.values
     random = _generator(task_name, case_id, spec.name, seed)
@@ -34,12 +35,17 @@ def draw(task_name: str, case_id: str, given: CaseInput, seed: int = 0) -> NDArr
             numbers = random.random(block.size)
             numbers *= values.high - values.low
             numbers += values.low
-            block[:] = numbers.astype(block.dtype)
+            block[:] = _narrowed(numbers, block.dtype)
         else:
             block[:] = random.integers(int(values.low), int(values.high), block.size, dtype=np.int64, endpoint=True)
     if values.special:
         _place_special(data, spec.dtype, values.special, random)
     return data
+
+
+def _narrowed(numbers: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Round to a float type, bfloat16 by way of float32: libraries differ in whether they round once or twice."""
+    return (numbers.astype(np.float32) if dtype.kind == "V" else numbers).astype(dtype)
 
 
 def _generator(*identity: object) -> np.random.Generator:
@@ -60,7 +66,7 @@ def _place_special(data: NDArray[Any], dtype: str, special: str, random: np.rand
         return
     if special == "denormal":
         bound = smallest_normal(dtype)
-        window[:] = random.uniform(-bound, bound, length).astype(data.dtype)
+        window[:] = _narrowed(random.uniform(-bound, bound, length), data.dtype)
         return
     places = random.choice(length, max(1, length // _SPECIAL_SHARE), replace=False)
     window[places] = np.nan if special == "nan" else np.inf
