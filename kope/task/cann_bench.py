@@ -22,6 +22,7 @@ from kope.task.digest import task_digest
 from kope.task.fields import Fields
 from kope.task.golden import Signature, read_signature
 from kope.task.native import DEFAULT_TOLERANCE
+from kope.task.text_file import read_text
 
 SUITE = "cann-bench"
 PROTO, CASES, GOLDEN, TEXT = "proto.yaml", "cases.yaml", "golden.py", "desc.md"
@@ -59,7 +60,7 @@ def load_operator(folder: Path) -> Task:
     proto = _operator(folder / PROTO)
     operator = proto.text("name")
     symbol = _symbol(proto)
-    reference = _text(folder / GOLDEN)
+    reference = read_text(folder / GOLDEN)
     signature = read_signature(reference, folder / GOLDEN, symbol)
     rows = [(entry, case_number(entry), normal_row(entry)) for entry in _case_entries(folder / CASES)]
     tensors = [tensors_of(entry, row) for entry, _, row in rows]
@@ -96,7 +97,7 @@ def load_operator(folder: Path) -> Task:
         "fixed_shapes": True,
         "origin": origin,
     }
-    text = _text(folder / TEXT) if (folder / TEXT).is_file() else str(proto.table.get("description", operator))
+    text = read_text(folder / TEXT) if (folder / TEXT).is_file() else str(proto.table.get("description", operator))
     tags = tuple(word.lower() for word in (str(proto.table.get("category", "")), origin.level) if word)
     return Task(**parts, text=text, tags=tags, digest=task_digest(**parts), folder=folder)
 
@@ -225,7 +226,7 @@ def _suite_place(folder: Path) -> tuple[Path, str]:
 def _version(folder: Path) -> str:
     for place in folder.parents:
         if (place / "VERSION").is_file():
-            return _text(place / "VERSION").split("\n")[0].strip()
+            return read_text(place / "VERSION").split("\n")[0].strip()
     return ""
 
 
@@ -253,7 +254,7 @@ def _anchor(entry: Mapping[str, Any], chip: str) -> Anchor:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        document = json.loads(_text(file))
+        document = json.loads(read_text(file))
     except ValueError as error:
         raise TaskError(f"{file}: no JSON: {error}; restore the file as its suite published it") from error
     return document if isinstance(document, dict) else {}
@@ -266,22 +267,13 @@ def _yaml(file: Path) -> dict[str, Any]:
         need = f"{file}: reading YAML needs PyYAML, which is not installed"
         raise TaskError(f"{need}; {resources.install('torch')}") from None
     try:
-        document = yaml.load(_text(file), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        document = yaml.load(read_text(file), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
         one_line = " ".join(str(error).split())
         raise TaskError(f"{file}: no YAML: {one_line}; restore the file as its suite published it") from error
     if not isinstance(document, dict):
         raise TaskError(f"{file}: holds no table; restore the file as its suite published it")
     return document
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise TaskError(f"{file}: not UTF-8 at byte {error.start}; restore it as its suite published it") from error
-    except OSError as error:
-        raise TaskError(f"{file}: {error.strerror}; make it readable") from error
 
 
 def _sha256(file: Path) -> str:

@@ -24,6 +24,7 @@ from kope.task.cases import DTYPES
 from kope.task.digest import task_digest
 from kope.task.fields import Fields
 from kope.task.native import DEFAULT_TOLERANCE
+from kope.task.text_file import read_text
 
 KERNEL_BENCH, MULTI_KERNEL_BENCH = "kernelbench", "multikernelbench"
 SEEDS = {KERNEL_BENCH: 42, MULTI_KERNEL_BENCH: 1024}
@@ -149,7 +150,7 @@ def _run(paths: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _task(path: Path, described: Mapping[str, Any]) -> Task:
     if "error" in described:
         raise TaskError(f"{path}: {described['error']}; a task is described without data, by its own Python")
-    reference = path.read_text(encoding="utf-8")
+    reference = read_text(path)
     names, init_names = _signatures(reference, path)
     fields = Fields({}, path)
     weights = {_weight_name(key): key for key, *_ in described["weights"]}
@@ -162,7 +163,7 @@ def _task(path: Path, described: Mapping[str, Any]) -> Task:
         for k, group in enumerate(groups, 1)
     )
     suite = _suite(path)
-    data = {file.name: file.read_text(encoding="utf-8") for file in sorted(path.parent.glob(f"{path.stem}*.json"))}
+    data = {file.name: read_text(file) for file in sorted(path.parent.glob(f"{path.stem}*.json"))}
     unit = f"{path.parent.name}/{path.stem}"
     origin = Origin(
         suite=suite,

@@ -13,6 +13,7 @@ from kope.task.cases import DTYPES, InputDecl, read_attrs, read_case, read_input
 from kope.task.digest import task_digest
 from kope.task.fields import Fields, nearest
 from kope.task.signature import check_signature
+from kope.task.text_file import read_text
 
 TASK_FILE = "task.toml"
 DEFAULT_TOLERANCE = {
@@ -77,18 +78,12 @@ def load_task(folder: Path) -> Task:
 
 
 def _read_toml(file: Path) -> dict[str, object]:
+    if not file.exists():
+        raise TaskError(f"{file}: not found; a task is a folder with {TASK_FILE} and reference.py (kope task new)")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TaskError(
-            f"{file}: not found; a task is a folder with {TASK_FILE} and reference.py (kope task new)"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise TaskError(f"{file}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+        return tomllib.loads(read_text(file))
     except tomllib.TOMLDecodeError as error:
         raise TaskError(f"{file}: not valid TOML: {error}; correct that place") from error
-    except OSError as error:
-        raise TaskError(f"{file}: {error.strerror}; make it readable") from error
 
 
 def _reference(
@@ -100,12 +95,7 @@ def _reference(
     file = (folder / name).resolve()
     if folder not in file.parents:
         fields.fail("reference", f"{file} is outside the task's folder; copy it in")
-    try:
-        source = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise TaskError(f"{file}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
-    except OSError as error:
-        raise TaskError(f"{file}: {error.strerror}; write the reference there") from error
+    source = read_text(file, remedy="write the reference there")
     for symbol in symbols:
         check_signature(source, file, symbol, [decl.name for decl in inputs], list(attrs))
     return source

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,22 @@ def test_files_that_are_not_there_or_not_text_are_named(tmp_path: Path) -> None:
         load_task(folder)
     with pytest.raises(TaskError, match=r"Bad Name: the folder's name is the task's; rename it"):
         load_task(folder_with(tmp_path, name="Bad Name"))
+
+
+@pytest.mark.parametrize("name", ["task.toml", "reference.py"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, name: str, make: Callable[[Path], None]) -> None:
+    folder = folder_with(tmp_path)
+    (folder / name).unlink()
+    make(folder / name)
+    with pytest.raises(TaskError, match="not a plain file; replace it by one|Is a directory|outside the task's folder"):
+        load_task(folder)
+
+
+@pytest.mark.parametrize("name", ["task.toml", "reference.py"])
+def test_a_file_too_large_to_be_meant_is_refused(tmp_path: Path, name: str) -> None:
+    folder = folder_with(tmp_path)
+    with open(folder / name, "wb") as large:
+        large.truncate(65 << 20)
+    with pytest.raises(TaskError, match=f"{name}: larger than 64 MiB; restore the file that belongs there"):
+        load_task(folder)
