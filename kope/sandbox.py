@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from kope import process
 from kope.errors import KopeError, MachineError, SandboxError, ToolMissing
@@ -38,6 +38,7 @@ class Limits:
     """What a confined program, with everything it starts, may use.
 
     wall_s, cpu_s: seconds; cpu_s None is wall_s times the processors of the machine.
+        `of_work` makes limits that mean the same on a busy machine.
     memory_bytes: resident memory of the whole tree. address_bytes: address space of each process, None is
         memory_bytes + 1 GiB. file_bytes: one file. disk_bytes: growth of workdir, None is 4 x file_bytes.
     processes: processes and threads alive at once. output_bytes: kept of each stream.
@@ -52,10 +53,20 @@ class Limits:
     processes: int = 64
     output_bytes: int = process.OUTPUT_LIMIT_BYTES
 
+    @classmethod
+    def of_work(cls, cpu_s: float, **more: Any) -> Limits:
+        """Return limits on processor time, and on the clock only for a program that waits instead of working."""
+        return cls(wall_s=PATIENCE * cpu_s, cpu_s=cpu_s, **more)
+
+
+PATIENCE = 8.0
+"""How many times slower than on an idle machine work may go before it counts as waiting."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
     """How a confined program ended. returncode: negative is the signal. stopped: the limit that ended it, "" for none.
+    cpu_s: processor time of the program itself, 0.0 when it had to be swept away.
 
     argv, stdout and stderr are the program's own; the launcher around it does not show.
     """
@@ -68,6 +79,7 @@ class Finished:
     stopped: Stop = ""
     truncated: bool = False
     peak_memory_bytes: int = 0
+    cpu_s: float = 0.0
     layers: tuple[str, ...] = ()
 
     @property
@@ -133,6 +145,7 @@ def run(
         stopped or _guess(code, done.stderr),
         done.truncated,
         answer.peak_kb << 10,
+        answer.cpu_s,
         answer.layers,
     )
 
@@ -151,6 +164,7 @@ class _Answer:
     ended: bool = False
     status: int = 0
     peak_kb: int = 0
+    cpu_s: float = 0.0
     stopped: Stop = ""
     failed_step: str = ""
     failed_errno: int = 0
@@ -226,6 +240,7 @@ def _read(text: str) -> _Answer:
             answer.failed_step, answer.failed_errno, answer.failed_text = words[0], int(words[1]), " ".join(words[2:])
         elif kind == "ended":
             answer.ended, answer.status, answer.peak_kb = True, int(words[0]), int(words[1])
+            answer.cpu_s = float(words[2])
             answer.stopped = "" if words[3] == "-" else cast(Stop, words[3])
     return answer
 

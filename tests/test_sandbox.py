@@ -8,12 +8,13 @@ import signal
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kope import sandbox
+from kope import process, sandbox
 from kope.errors import SandboxError, ToolMissing
 from kope.sandbox import Limits
 
@@ -97,6 +98,22 @@ def test_hang_ends_at_the_wall_limit(tmp_path: Path, tier: tuple[str, ...]) -> N
 def test_busy_loop_ends_at_the_cpu_limit(tmp_path: Path) -> None:
     done = python("while True: pass", tmp_path, limits=Limits(wall_s=20.0, cpu_s=1.0))
     assert (done.stopped, done.returncode) == ("cpu", -signal.SIGXCPU)
+
+
+def test_on_a_busy_machine_a_program_has_its_whole_processor_time(tmp_path: Path) -> None:
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})
+    spin = [sys.executable, "-c", "while True: pass"]
+    others = [ThreadPoolExecutor(1).submit(process.run, spin, timeout_s=3.0) for _ in range(3)]
+    try:
+        code = "import time\nwhile time.process_time() < 0.6: pass\nprint('done')"
+        done = python(code, tmp_path, limits=Limits.of_work(1.0))
+    finally:
+        os.sched_setaffinity(0, processors)
+        for other in others:
+            other.result()
+    assert (done.stopped, done.stdout) == ("", "done\n")
+    assert 0.6 <= done.cpu_s < 2.0
 
 
 def test_ignoring_the_cpu_limit_helps_for_a_second(tmp_path: Path) -> None:

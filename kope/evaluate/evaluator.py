@@ -25,8 +25,8 @@ class TaskEvaluator:
     """Judges candidates on one target.
 
     library: where inputs and reference outputs come from. jobs: processes at a time in full verification.
-    time_limit_s: wall limit of one run of small cases; larger ones get more (plan.time_limit_s). seed: 0 draws the
-    task's own input values, another seed fresh ones.
+    time_limit_s: what one run of small cases may take (Target.run); larger ones get more (plan.time_limit_s). seed: 0
+    draws the task's own input values, another seed fresh ones.
     """
 
     def __init__(

@@ -51,5 +51,5 @@ def groups(prepared: Sequence[PreparedCase]) -> list[list[PreparedCase]]:
 
 
 def time_limit_s(base_s: float, cases: Sequence[Case]) -> float:
-    """Return the wall limit of one run: the base and a second per 8 MiB of input, which every target manages."""
+    """Return what one run may take: the base and a second per 8 MiB of input, which every target manages."""
     return base_s + sum(map(case_bytes, cases)) / (8 << 20)

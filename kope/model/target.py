@@ -87,7 +87,10 @@ class Target(Protocol):
     def run(
         self, built: Built, cases: Sequence[LaunchCase], mode: RunMode, workdir: Path, *, time_limit_s: float
     ) -> Ran:
-        """Run cases. Crash, hang, limit and defect are data in `Ran`."""
+        """Run cases. Crash, hang, limit and defect are data in `Ran`.
+
+        time_limit_s: of processor time where the candidate works on this machine, else by the clock.
+        """
 
     def bound_us(self, case: LaunchCase) -> float | None:
         """Return the hardware bound: launch cost + bytes of inputs and outputs / peak bandwidth. None when unknown."""

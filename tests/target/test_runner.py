@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kope import sandbox
 from kope.errors import ToolError
 from kope.model import AttrValue, LaunchCase, TensorFile, TensorSpec
 from kope.target.twin import launch
@@ -151,6 +153,31 @@ def test_a_hang_ends_at_the_limit_and_later_cases_are_not_run(tiny: TwinBuilder,
     assert time.monotonic() - began < 30.0
 
 
+def test_what_does_not_work_either_ends_by_the_clock(
+    tiny: TwinBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "PATIENCE", 0.1)
+    body = "    volatile long turns = 0;\n    while (true) { turns = turns + 1; }"
+    reports = run(tiny, entry(body), [make_case(tmp_path, "c")], tmp_path, limit_s=10.0)
+    assert [report.death and report.death.message for report in reports.cases.values()] == [
+        "the candidate did not end within 1 s by the clock"
+    ]
+
+
+def test_processes_behind_a_death_share_one_limit(tiny: TwinBuilder, tmp_path: Path) -> None:
+    body = """    volatile long turns = 0;
+    while (call->inputs[0].numel == 9) { turns = turns + 1; }
+    if (call->inputs[0].numel == 7) { while (turns < 400000000) { turns = turns + 1; } std::abort(); }
+    return 0;"""
+    cases = [make_case(tmp_path, f"c{n}", n) for n in (7, 9)]
+    text = entry(body, "#include <cstdlib>")
+    tiny.build(text, tmp_path / "build")  # what is measured below is running alone
+    before_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    reports = run(tiny, text, cases, tmp_path, limit_s=2.0)
+    assert kinds(reports) == ["crash", "timeout"]
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before_s < 4.0
+
+
 def test_a_printed_flood_is_stopped(tiny: TwinBuilder, tmp_path: Path) -> None:
     body = '    for (long k = 0; k < (1L << 30) / 33; ++k) { std::puts("0123456789abcdef0123456789abcdef"); }'
     reports = run(tiny, entry(body + "\n    return 0;"), [make_case(tmp_path, "c")], tmp_path)
@@ -213,8 +240,8 @@ def test_cases_are_spread_by_size_and_keep_their_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("returncode", "stopped", "begun", "kind", "words"),
     [
-        (-9, "timeout", True, "timeout", "did not end within 3 s"),
-        (-9, "cpu", True, "timeout", "did not end within 3 s"),
+        (-9, "timeout", True, "timeout", "did not end within 24 s by the clock"),
+        (-9, "cpu", True, "timeout", "did not end within 3 s of processor time"),
         (-9, "memory", False, "memory-limit", "more than 64 MiB before the first case"),
         (-25, "file-size", True, "output-flood", "wrote without end"),
         (-9, "processes", True, "fork-attempt", "started processes"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -78,14 +77,14 @@ def run_cases(
     time_limit_s: float,
     words: Mapping[str, str] = {},
 ) -> Reports:
-    """Run every case within time_limit_s over all; a death stops its own case, a limit also those behind it.
+    """Run every case, a death stops its own case, a limit also those behind it.
 
+    time_limit_s: processor time of all cases that share a process, and of the processes that follow it after a death.
     words: further statements of the launch description.
     """
-    deadline = time.monotonic() + time_limit_s
     groups = spread(list(enumerate(cases)), limits.jobs)
     sessions = [
-        _Session(executable, group, mode, workdir / f"run-{index}", parameters, limits, deadline, words)
+        _Session(executable, group, mode, workdir / f"run-{index}", parameters, limits, time_limit_s, words)
         for index, group in enumerate(groups)
     ]
     if len(sessions) == 1:
@@ -110,7 +109,7 @@ class _Session:
         workdir: Path,
         parameters: Mapping[str, float],
         limits: RunLimits,
-        deadline: float,
+        time_limit_s: float,
         words: Mapping[str, str],
     ) -> None:
         self._executable = executable
@@ -119,9 +118,9 @@ class _Session:
         self._workdir = workdir
         self._parameters = parameters
         self._limits = limits
-        self._deadline = deadline
+        self._limit_s = time_limit_s
+        self._left_s = time_limit_s
         self._words = words
-        self._began = time.monotonic()
         self.reports = {number: CaseReport(Answer()) for number, _ in group}
         self.steps: list[Mapping[str, Any]] = []
         self.log = ""
@@ -149,7 +148,8 @@ class _Session:
         culprit = open_cases[0][0]
         self.reports[culprit].death = self._explain(done, answers[culprit])
         self._left = open_cases[1:]
-        return not done.stopped and time.monotonic() < self._deadline
+        self._left_s -= done.cpu_s
+        return not done.stopped and self._left_s > 0.0
 
     def _start(self, launch: Path) -> tuple[sandbox.Finished, bytes]:
         answers = self._workdir / "answers.jsonl"
@@ -158,8 +158,8 @@ class _Session:
             done = sandbox.run(
                 [str(self._executable), str(launch), str(handle)],
                 workdir=self._workdir,
-                limits=sandbox.Limits(
-                    wall_s=max(0.05, self._deadline - time.monotonic()),
+                limits=sandbox.Limits.of_work(
+                    self._left_s,
                     memory_bytes=self._limits.memory_bytes,
                     address_bytes=self._limits.memory_bytes + _ADDRESS_ROOM_BYTES,
                     processes=8,
@@ -185,11 +185,10 @@ class _Session:
         return sorted({tensor.path.parent for tensor in tensors if tensor is not None and tensor.path is not None})
 
     def _explain(self, done: sandbox.Finished, answer: Answer) -> Diagnostic:
-        limit_s = self._deadline - self._began
         return death(
             done.returncode,
             done.stopped,
-            limit_s=limit_s,
+            limit_s=self._limit_s,
             memory_bytes=self._limits.memory_bytes,
             begun=answer.state == "begun",
         )
@@ -228,13 +227,19 @@ _SIGNALS = {
 
 
 def death(returncode: int, stopped: str, *, limit_s: float, memory_bytes: int, begun: bool) -> Diagnostic:
-    """Explain why a process ended before its case did."""
+    """Explain why a process ended before its case did. limit_s: of its processor time."""
     place = "" if begun else " before the first case (a static initialiser?)"
-    if stopped in ("timeout", "cpu"):
+    if stopped == "cpu":
         return Diagnostic(
             "timeout",
-            f"the candidate did not end within {limit_s:.0f} s{place}",
+            f"the candidate did not end within {limit_s:.0f} s of processor time{place}",
             remedy="look for a loop without end, or for a wait on a flag or queue that nothing sets",
+        )
+    if stopped == "timeout":
+        return Diagnostic(
+            "timeout",
+            f"the candidate did not end within {sandbox.PATIENCE * limit_s:.0f} s by the clock{place}",
+            remedy="look for host code that waits for something; on a machine under heavy load run it again",
         )
     if stopped == "memory":
         return Diagnostic(

@@ -269,8 +269,8 @@ class Foreign:
         )
         answers = work / "answers.jsonl"
         handle = os.open(answers, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_APPEND, 0o600)
-        limits = sandbox.Limits(
-            wall_s=time_limit_s, memory_bytes=self.target.limits.memory_bytes, address_bytes=1 << 46
+        limits = sandbox.Limits.of_work(
+            time_limit_s, memory_bytes=self.target.limits.memory_bytes, address_bytes=1 << 46
         )
         try:
             done = sandbox.run(
