@@ -105,7 +105,7 @@ def limits_of(schedule: Schedule) -> Limits:
 
 def form_of(schedule: Schedule) -> Form:
     """What a schedule says of their phases."""
-    return Form(schedule.recompute, schedule.fold_rows, schedule.split)
+    return Form(schedule.recompute, schedule.split)
 
 
 def derive(task: Task, folder: Path | None = None) -> Derivation:

@@ -17,7 +17,7 @@ from kope.derive.schedule import MAX_ROWS, MAX_TILE, MIN_TILE, Schedule
 from kope.errors import DeriveError
 from kope.model import Task
 
-NEST_ONLY = ("span", "recompute", "fold_rows", "split")
+NEST_ONLY = ("span", "recompute", "split")
 """Fields of a schedule that mean nothing to a kernel of one fused tile."""
 
 Change = Callable[[Task, Graph, Schedule], "Schedule | None"]

@@ -41,8 +41,6 @@ def _switched_on(name: str) -> Change:
 
 
 NEST_MOVES: tuple[NestMove, ...] = (
-    NestMove("fold-rows", "a reduction down the columns takes as many rows at a time as a tile holds, not one by one",
-             ("fold_rows",), _switched_on("fold_rows")),
     NestMove("split-reduction", "a long reduction to few results is done in parts, so that all cores have work",
              ("split",), _switched_on("split")),
     NestMove("block-spread", "elements that meet rows stay in the vector unit: no waits, few instructions",

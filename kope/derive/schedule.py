@@ -38,7 +38,6 @@ class Schedule:
         32-byte block with it that the instruction repeats.
     span: most columns of a tile of a product (loop nests).
     recompute: what several loop nests read is computed in each of them instead of being stored.
-    fold_rows: reductions down the columns of loop nests take as many rows at a time as a tile holds.
     split: long reductions of loop nests to few results are done in parts, for all cores.
     rewrites: names of rewrite.REWRITES. choices: instruction choices of lowering.
     """
@@ -55,7 +54,6 @@ class Schedule:
     spread: str = "scalar"
     span: int = 512
     recompute: bool = False
-    fold_rows: bool = False
     split: bool = False
     rewrites: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()

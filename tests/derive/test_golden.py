@@ -39,7 +39,7 @@ def sources() -> dict[str, str]:
         "rows_first.asc": first_kernel(layer_norm)[2],
         "rows_tuned.asc": emit(layer_norm, capture_graph(layer_norm), TUNED_ROWS),
         "bytes_first.asc": first_kernel(shipped("dynamic_quant"))[2],
-        "nests_reduce_tuned.asc": pattern_source("nests_reduce", NEST_SCHEDULE.with_(fold_rows=True, recompute=True)),
+        "nests_reduce_tuned.asc": pattern_source("nests_reduce", NEST_SCHEDULE.with_(split=True, recompute=True)),
         **{f"{name}.asc": pattern_source(name) for name in PATTERNS},
     }
 

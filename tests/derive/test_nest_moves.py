@@ -43,12 +43,19 @@ def test_moves_end_where_their_fields_do() -> None:
         assert (schedule.rows <= 64, schedule.span <= 1024) == (True, True)
 
 
-def test_folding_and_splitting_say_so_in_the_phases() -> None:
+def test_splitting_says_so_in_the_phases() -> None:
     for schedule, phases in ((NEST_SCHEDULE, 4), (NEST_SCHEDULE.with_(split=True), 6)):
         plan = plan_phases(SOFTMAX.graph, SOFTMAX.dtypes, SOFTMAX.outputs, form_of(schedule))
         assert len(plan.phases) == phases
-    folded = plan_phases(SOFTMAX.graph, SOFTMAX.dtypes, SOFTMAX.outputs, form_of(NEST_SCHEDULE.with_(fold_rows=True)))
-    assert [phase.down for phase in folded.phases if phase.kind == "reduce"] == [True, True]
+
+
+@pytest.mark.parametrize(("shape", "axes", "down"), [((96, 700), [0], True), ((500, 3, 700), [1], False)])
+def test_rows_are_folded_where_a_tile_holds_more_of_them_than_of_results(
+    shape: tuple[int, ...], axes: list[int], down: bool
+) -> None:
+    made = sample("sum", lambda b, x: b.reduce("sum", x, axes), [(shape, F)], [F])
+    (phase,) = plan_phases(made.graph, made.dtypes, made.outputs).phases
+    assert (phase.kind, phase.down) == ("reduce", down)
 
 
 @pytest.mark.parametrize("span", [64, 512, 1024])
@@ -68,7 +75,7 @@ def test_random_graphs_are_right_where_all_moves_meet(seed: int, twin_cache: Pat
     rng = random.Random(seed)
     schedule = Schedule(
         tile=rng.choice((512, 4096)), rows=rng.choice((4, 64)), span=rng.choice((64, 1024)), spread="block",
-        recompute=True, fold_rows=True, split=True,
+        recompute=True, split=True,
     )  # fmt: skip
     samples = [Maker(700 + 12 * seed + at).sample() for at in range(12)]
     assert wrong(TwinTarget(twin_cache), samples, tmp_path, schedule) == []

@@ -53,7 +53,7 @@ def check(target: TwinTarget, samples: list[Sample], schedule: Schedule = NEST_S
         assert wrong(target, samples, Path(folder), schedule) == []
 
 
-FOLDED, SPLIT = NEST_SCHEDULE.with_(fold_rows=True), NEST_SCHEDULE.with_(split=True)
+SPLIT = NEST_SCHEDULE.with_(split=True)
 
 
 def jumped(seed: int) -> Schedule:
@@ -61,7 +61,7 @@ def jumped(seed: int) -> Schedule:
     rng = random.Random(seed)
     return Schedule(
         tile=rng.choice((512, 1024, 4096, 16384)), rows=rng.choice((1, 4, 64)), span=rng.choice((64, 512, 2048)),
-        recompute=rng.random() < 0.5, fold_rows=rng.random() < 0.6, split=rng.random() < 0.6,
+        recompute=rng.random() < 0.5, split=rng.random() < 0.6,
     )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_large_integers_are_moved_bit_by_bit(target: TwinTarget) -> None:
     )
 
 
-@pytest.mark.parametrize("schedule", [Schedule(tile=512, rows=64), NEST_SCHEDULE, FOLDED, SPLIT])
+@pytest.mark.parametrize("schedule", [Schedule(tile=512, rows=64), NEST_SCHEDULE, SPLIT])
 def test_reductions_over_any_axes(target: TwinTarget, schedule: Schedule) -> None:
     shapes = [((4, 9, 65), F), ((3, 2, 1500), H), ((1, 300, 3), F), ((64, 3, 96), F), ((32, 7, 48), F)]
     axes = [[0], [1], [2], [0, 2], [0, 1, 2]]

@@ -336,7 +336,7 @@ def down_columns(body: str = "return x.max(axis=0)") -> Task:
 def test_a_kernel_of_loop_nests_is_searched_by_moves_of_its_own() -> None:
     history = session(down_columns(), [10.0, 5.0, 5.0, 5.0])
     moves = [attempt.proposal.move for attempt in history]
-    assert moves[:2] == ["draft", "fold-rows"]
+    assert moves[:2] == ["draft", "split-reduction"]
     assert len(set(moves)) == len(moves)
     assert set(moves[1:]) <= {move.name for move in NEST_MOVES}
     assert {attempt.proposal.parent_id for attempt in history[2:]} == {"a2"}
@@ -363,6 +363,6 @@ def test_what_led_to_the_best_nests_of_one_operator_is_taken_over_on_the_next() 
         for a in told[1:]
     )  # fmt: skip
     made = session(down_columns("return x.min(axis=0) * 2.0"), [10.0, 9.0], moves)[1].proposal
-    assert (made.move, made.plan["fold_rows"]) == ("transfer:other", True)
+    assert (made.move, made.plan["split"]) == ("transfer:other", True)
     of_rows = session(shipped("softmax"), [10.0, 9.0], moves)[1].proposal
     assert not of_rows.move.startswith("transfer:")

@@ -161,12 +161,18 @@ def reduce_nest(
 
 
 def down_nest(axes: Sequence[Axis], operands: int) -> list[Axis] | None:
-    """A nest of reduce_nest with what it folds as its rows: many of them are folded at a time. None when it folds
-    columns only, or has no room for another outer axis."""
+    """A nest of reduce_nest with what it folds as its rows: many of them are folded at a time.
+
+    None when it folds columns only, has no room for another outer axis, or has tiles that hold more rows of results
+    than rows to fold.
+    """
     folded = [at for at in REDUCED if axes[at].extent > 1]
     if not folded or (axes[ROW].extent > 1 and axes[0].extent > 1):
         return None
     deep = max(folded, key=lambda at: axes[at].extent)
+    kept, depth = axes[ROW].extent, axes[deep].extent
+    if kept * -(-depth // LANES) > depth * -(-kept // LANES):
+        return None
     rest = [axes[at] for at in REDUCED if at != deep]
     outer = list(axes[:3])
     if axes[ROW].extent > 1:

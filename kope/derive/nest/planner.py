@@ -56,12 +56,11 @@ SIZE_BYTES = {
 class Form:
     """What a schedule says of phases.
 
-    recompute: what several nests read is computed in each of them instead of being stored. fold_rows: reductions down
-    the columns take as many rows at a time as a tile holds. split: long reductions to few results are done in parts.
+    recompute: what several nests read is computed in each of them instead of being stored. split: long
+    reductions to few results are done in parts.
     """
 
     recompute: bool = False
-    fold_rows: bool = False
     split: bool = False
 
 
@@ -244,7 +243,7 @@ class _Planner:
         self, node: TensorNode, kept: Sequence[Axis], folded: Sequence[Axis], expression: Graph, views: Sequence[View]
     ) -> None:
         nest, across = reduce_nest(kept, folded, len(views) - 1, may_cross=node.op != "prod")
-        down = down_nest(nest, len(views)) if self.form.fold_rows and not across else None
+        down = None if across else down_nest(nest, len(views))
         fields = {"op": _FOLDS[node.op], "across": across, "down": down is not None, "line": node.line}
         self.phases.append(_phase("reduce", down or nest, views, expression=expression, **fields))
 
