@@ -73,7 +73,7 @@ def candidates(corpus: Path, kind: str) -> Iterator[Path]:
     """Yield the vector kernels, or programs, of a corpus."""
     pattern = "op_kernel/**/*.cpp" if kind == "kernel" else "*.asc"
     for path in sorted(corpus.rglob(pattern)):
-        if re.search(r"_apt\.cpp$|/arch3\d|/arch35|/question/", str(path)):
+        if re.search(r"_apt\.cpp$|/arch3\d|/arch35|/question/|/build_out/", str(path)):
             continue
         text = read_text(path)
         try:

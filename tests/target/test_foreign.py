@@ -137,6 +137,22 @@ def test_check_compiles_with_the_first_types_the_operator_lists(foreign: Foreign
     assert (run.ok, run.compiled, run.kind, run.duration_us) == (True, True, "kernel", None)
 
 
+@pytest.mark.parametrize("name", ["asinh", "fmax", "div", "remainder"])
+def test_a_kernel_may_be_called_like_a_function_of_the_c_library(foreign: Foreign, tmp_path: Path, name: str) -> None:
+    kernel = tmp_path / "kernel.cpp"
+    kernel.write_text(
+        '#include "kernel_operator.h"\n'
+        "using namespace AscendC;\n"
+        f'extern "C" __global__ __aicore__ void {name}(GM_ADDR x, GM_ADDR y)\n'
+        "{\n"
+        "    const uint32_t few = min(3, 4U) + max(int64_t(1), 2);  // device code has both by their bare names\n"
+        "    GetTPipePtr()->Destroy();\n"
+        "}\n"
+    )
+    checked = foreign.check(kernel)
+    assert (checked.compiled, checked.kernels, checked.diagnostics) == (True, (name,), ())
+
+
 def test_an_error_in_a_foreign_kernel_is_shown_at_its_line(foreign: Foreign, tmp_path: Path) -> None:
     shutil.copytree(HERE / "project", tmp_path / "project")
     path = tmp_path / "project" / "op_kernel" / "scale.cpp"

@@ -29,6 +29,7 @@ SCALARS = [
     ("ScalarGetSFFValue<0>(3)", 2),
     ("AscendCUtils::GetC0Size()", 32),
     ("AscendCUtils::GetC0Count<half>()", 16),
+    ("AscendCUtils::GetC0Count(4)", 8),
     ("AscendCUtils::GetBitSize(4)", 32),
     ("get_block_idx()", 0),
     ("GetSubBlockIdx()", 0),
@@ -107,9 +108,9 @@ STEPS = [
     ),
     Step(
         "vcadd",
-        "SetVectorMask<float>(0, ~0ULL); vcadd(D<float>().GetPhyAddr(), A<float>().GetPhyAddr(), 1, 1, 1, 8, true); vcadd(nullptr, A<float>().GetPhyAddr(), 1, 1, 1, 8, true); D<float>().SetValue(1, GetAccVal<float>() - D<float>().GetValue(0));",
+        "SetVectorMask<float>(0, ~0ULL); vcadd(D<float>().GetPhyAddr(), A<float>().GetPhyAddr(), 1, 1, 1, 8, true); vcadd(nullptr, A<float>().GetPhyAddr(), 1, 1, 1, 8, true); D<float>().SetValue(1, GetAccVal<float>() - D<float>().GetValue(0)); D<float>().SetValue(2, kope_twin::from_bits<float>(GetAccVal())); D<float>().SetValue(3, kope_twin::from_bits<float>(get_acc_val()));",
         np.arange(64, dtype=np.float32),
-        np.array([2016, 0], np.float32),
+        np.array([2016, 0, 2016, 2016], np.float32),
     ),
     Step(
         "SoftmaxGrad",
@@ -134,7 +135,7 @@ STEPS = [
         r.SetValue(0, q.HasTensorInQue()); r.SetValue(1, q.VacantInQue()); r.SetValue(2, q.HasIdleBuffer());
         LocalTensor<float> x = q.AllocTensor<float>(), y = q.AllocTensor<float>(); r.SetValue(3, q.HasIdleBuffer());
         q.EnQue(x); q.EnQue(y); r.SetValue(4, q.GetTensorCountInQue()); r.SetValue(5, q.VacantInQue()); q.FreeAllEvent();
-        x = q.DeQue<float>(); y = q.DeQue<float>(); q.FreeTensor(x); q.FreeTensor(y);""",
+        x = q.DeQue<float>(); q.DeQue(); q.FreeTensor(x); q.FreeTensor(y);""",
         A,
         np.array([0, 1, 1, 0, 2, 0], np.int32),
     ),

@@ -18,6 +18,7 @@ from kope import sandbox
 from kope.errors import LaunchError, ToolMissing
 from kope.model import Built, Candidate, Diagnostic, LaunchCase
 from kope.target.twin import launch, runner, timeline
+from kope.target.twin.foreign import cmake
 from kope.target.twin.foreign import description as descriptions
 from kope.target.twin.foreign import includes as include_files
 from kope.target.twin.foreign.build import ForeignBuilder, Order, Unit
@@ -33,8 +34,9 @@ Checks = Literal["normal", "strict", "adversarial", "off"]
 nothing orders reads as NaN. off: bounds and arguments only."""
 
 _C_NAMES = words(
-    "abs acos asin atan ceil cos cosh div exp exp2 expm1 erf erfc fabs floor fmod index log log10 log1p log2 lgamma pow"
-    " remainder rename remove rint round select sign sin sinh sqrt sort tan tanh tgamma trunc hypot cbrt"
+    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div exp exp2 expm1 erf erfc fabs fdim floor"
+    " fma fmax fmin fmod frexp hypot ilogb index j0 j1 jn ldexp lgamma log log10 log1p log2 logb modf nextafter pow"
+    " remainder remove rename remquo rint round scalbn select sign sin sinh sort sqrt tan tanh tgamma trunc y0 y1 yn"
 )
 """Kernels that are called like functions of the C library are renamed for the host's linker."""
 _ASAN = ":".join(
@@ -155,8 +157,11 @@ class Foreign:
 
     def _program(self, file: Path, text: str) -> Order:
         unit = Unit("program.cpp", f'#line 1 "{file.resolve()}"\n{rewrite_launches(text)}')
-        folders = (file.resolve().parent, *self.folders)
-        return self._order(file, (unit,), [file], folders, self.root or file.resolve().parent, program=True)
+        place = file.resolve().parent
+        order = self._order(file, (unit,), [file], (place, *self.folders), self.root or place, program=True)
+        given = {define.partition("=")[0] for define in self.defines}
+        own = (define for define in cmake.definitions(place) if define.partition("=")[0] not in given)
+        return replace(order, defines=(*own, *order.defines))
 
     def _kernel(self, file: Path, text: str, found: list[Entry], given: Description | None) -> Order:
         project = find_project(file, self.root)

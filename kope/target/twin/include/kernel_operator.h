@@ -7,6 +7,7 @@
 #include "kope_twin/copy.h"
 #include "kope_twin/debug.h"
 #include "kope_twin/enums.h"
+#include "kope_twin/expressions.h"
 #include "kope_twin/launch.h"
 #include "kope_twin/legacy.h"
 #include "kope_twin/library_math.h"

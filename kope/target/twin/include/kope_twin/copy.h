@@ -36,9 +36,62 @@ KOPE_TWIN_INLINE Transfer padded(const AscendC::DataCopyExtParams& params, bool 
     return transfer;
 }
 
+// Walks the pieces of a slice: calls `move(offset in dst, offset in src)`, in elements, for every row of pieces.
+template <typename Move>
+KOPE_TWIN_INLINE void each_row(const AscendC::SliceInfo dst[], const AscendC::SliceInfo src[], uint32_t rank, const Move& move)
+{
+    uint32_t steps[8] = {};
+    for (bool more = true; more;) {
+        uint64_t to = dst[0].startIndex, from = src[0].startIndex, to_row = dst[0].shapeValue, from_row = src[0].shapeValue;
+        for (uint32_t axis = 1; axis < rank; ++axis) {
+            to += to_row * (dst[axis].startIndex + uint64_t(steps[axis]) * (1 + dst[axis].stride));
+            from += from_row * (src[axis].startIndex + uint64_t(steps[axis]) * (1 + src[axis].stride));
+            to_row *= dst[axis].shapeValue;
+            from_row *= src[axis].shapeValue;
+        }
+        move(to, from);
+        more = false;
+        for (uint32_t axis = 1; axis < rank && !more; ++axis) {
+            const AscendC::SliceInfo& along = src[axis];
+            more = uint64_t(along.startIndex) + uint64_t(++steps[axis]) * (1 + along.stride) <= along.endIndex;
+            steps[axis] = more ? steps[axis] : 0;
+        }
+    }
+}
+
+// All pieces of one row as one copy.
+KOPE_TWIN_INLINE Transfer pieces(const AscendC::SliceInfo& ub, const AscendC::SliceInfo& gm, uint32_t element_bytes, Site site)
+{
+    const uint32_t piece = gm.burstLen * 32U / element_bytes;
+    Transfer transfer = whole_blocks("DataCopy", gm.burstLen * 32U, element_bytes, site);
+    transfer.padded = true; // any address in device memory
+    transfer.block_count = piece == 0 ? 0 : (gm.endIndex - gm.startIndex + 1 + gm.stride) / (piece + gm.stride);
+    transfer.gm_gap_bytes = gm.stride * element_bytes;
+    transfer.ub_gap_blocks = ub.stride * element_bytes / 32U;
+    return transfer;
+}
+
 } // namespace kope_twin
 
 namespace AscendC {
+
+// Slices of tensors of up to 8 axes; burstLen of both sides must agree.
+template <typename T>
+KOPE_TWIN_API void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const SliceInfo dstSliceInfo[], const SliceInfo srcSliceInfo[],
+    const uint32_t dimValue = 1, Site site = Site::here())
+{
+    const kope_twin::Transfer row = kope_twin::pieces(dstSliceInfo[0], srcSliceInfo[0], sizeof(T), site);
+    kope_twin::each_row(dstSliceInfo, srcSliceInfo, dimValue,
+        [&](uint64_t to, uint64_t from) { kope_twin::api::copy_in(dst[uint32_t(to)].view(), src[from].GetPhyAddr(), row); });
+}
+template <typename T>
+KOPE_TWIN_API void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const SliceInfo dstSliceInfo[], const SliceInfo srcSliceInfo[],
+    const uint32_t dimValue = 1, Site site = Site::here())
+{
+    const kope_twin::Transfer row = kope_twin::pieces(srcSliceInfo[0], dstSliceInfo[0], sizeof(T), site);
+    kope_twin::each_row(dstSliceInfo, srcSliceInfo, dimValue,
+        [&](uint64_t to, uint64_t from) { kope_twin::api::copy_out(const_cast<T*>(dst[to].GetPhyAddr()), src[uint32_t(from)].view(), row); });
+}
 
 // count * sizeof(T) is rounded down to a multiple of 32 bytes.
 template <typename T>

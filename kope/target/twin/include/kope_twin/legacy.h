@@ -37,6 +37,7 @@ KOPE_TWIN_API inline void wait_flag(pipe_t source, pipe_t target, int32_t id, ko
     kope_twin::api::wait_flag(uint8_t(kope_twin::event_between(source, target)), id, site);
 }
 KOPE_TWIN_API inline void pipe_barrier(pipe_t pipe, kope_twin::Site site = kope_twin::Site::here()) { kope_twin::api::barrier(pipe, site); }
+KOPE_TWIN_API inline uint64_t get_acc_val() { return kope_twin::api::last_reduction(0); }
 KOPE_TWIN_API inline void set_mask_norm() { kope_twin::api::set_mask_mode(false); }
 KOPE_TWIN_API inline void set_mask_count() { kope_twin::api::set_mask_mode(true); }
 KOPE_TWIN_API inline void set_vector_mask(uint64_t high, uint64_t low) { kope_twin::api::set_mask(high, low); }
@@ -53,6 +54,7 @@ public:
     template <typename T> KOPE_TWIN_API static void SetMask(int32_t len) { SetVectorMask<T>(len); }
     KOPE_TWIN_API static void ResetMask() { AscendC::ResetMask(); }
     KOPE_TWIN_INLINE static int32_t GetC0Size() { return 32; }
+    KOPE_TWIN_INLINE static int32_t GetC0Count(int32_t bytes) { return 32 / bytes; }
     template <typename T> KOPE_TWIN_INLINE static int32_t GetC0Count() { return 32 / static_cast<int32_t>(sizeof(T)); }
     KOPE_TWIN_INLINE static int32_t GetBitSize(int32_t bytes) { return bytes * 8; }
 };

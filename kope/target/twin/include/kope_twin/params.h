@@ -79,6 +79,16 @@ struct DataCopyParams {
     };
 };
 
+// One axis of a tensor, innermost first: elements startIndex to endIndex in pieces, stride elements apart. On the innermost
+// axis a piece has burstLen blocks of 32 bytes, on the others one index. shapeValue: how long the axis is.
+struct SliceInfo {
+    uint32_t startIndex = 0;
+    uint32_t endIndex = 0;
+    uint32_t stride = 0;
+    uint32_t burstLen = 0;
+    uint32_t shapeValue = 0;
+};
+
 // blockLen counts bytes; a stride on the GM side counts bytes, on the UB side 32-byte blocks, both from end to start.
 struct DataCopyExtParams {
     DataCopyExtParams() = default;

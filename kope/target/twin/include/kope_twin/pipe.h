@@ -25,6 +25,8 @@ constexpr AscendC::TPosition queue_target(AscendC::TPosition position)
 
 namespace AscendC {
 
+using TBufHandle = uint8_t*; // a buffer of a queue, without its type
+
 struct TQueConfig {
     bool nd2nz = false;
     bool nz2nd = false;
@@ -72,6 +74,11 @@ public:
     template <typename T> KOPE_TWIN_API LocalTensor<T> DeQue(Site site = Site::here())
     {
         return LocalTensor<T>(kope_twin::api::queue_deque(queue_, uint8_t(source), uint8_t(target), site));
+    }
+    // For a tensor that is at hand already.
+    KOPE_TWIN_API TBufHandle DeQue(Site site = Site::here())
+    {
+        return static_cast<TBufHandle>(kope_twin::api::ub_pointer(kope_twin::api::queue_deque(queue_, uint8_t(source), uint8_t(target), site)));
     }
     template <typename T> KOPE_TWIN_API void DeQue(LocalTensor<T>& tensor, Site site = Site::here())
     {
@@ -238,5 +245,7 @@ private:
 };
 
 } // namespace AscendC
+
+using AscendC::GetTPipePtr;
 
 #endif

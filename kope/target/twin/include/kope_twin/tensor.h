@@ -64,6 +64,13 @@ public:
     {
     }
 
+    // What operators between whole tensors give (expressions.h).
+    template <typename Expression, typename = typename Expression::Element> KOPE_TWIN_API LocalTensor& operator=(const Expression& expression)
+    {
+        expression.into(*this, Site{"", 0, __builtin_return_address(0)});
+        return *this;
+    }
+
     KOPE_TWIN_INLINE LocalTensor operator[](uint32_t offset) const
     {
         LocalTensor part = *this;

@@ -11,7 +11,7 @@ KOPE_TWIN_INLINE void run_compare(const char* name, const AscendC::LocalTensor<U
     const AscendC::LocalTensor<T>* src1, T scalar, AscendC::CMPMODE mode, const Form& form, Site site)
 {
     static_assert(is_one_of<T, half, float, int32_t>, "Compare takes half or float on this chip, and int32_t for EQ; Cast other types first");
-    static_assert(is_one_of<U, int8_t, uint8_t>, "Compare writes bits into an int8_t or uint8_t tensor");
+    static_assert(is_one_of<U, int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t>, "Compare writes bits into a tensor of integers");
     VectorCall call = call_of(name, src1 != nullptr ? Op::Compare : Op::CompareScalar, dtype_of<U>, dtype_of<T>, site);
     call.mode = static_cast<uint8_t>(mode);
     call.dst = &dst.view();

@@ -167,6 +167,7 @@ KOPE_TWIN_EXTREME(ReduceMin)
 
 // What the last reduction left in the scalar unit's registers.
 template <typename T> KOPE_TWIN_API T GetReduceRepeatSumSpr() { return kope_twin::from_bits<T>(kope_twin::api::last_reduction(0)); }
+KOPE_TWIN_API inline uint64_t GetAccVal() { return kope_twin::api::last_reduction(0); }
 template <typename T> KOPE_TWIN_API T GetAccVal() { return kope_twin::from_bits<T>(kope_twin::api::last_reduction(0)); }
 template <typename T> KOPE_TWIN_API void GetReduceRepeatMaxMinSpr(T& value, T& index)
 {

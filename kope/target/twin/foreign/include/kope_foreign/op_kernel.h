@@ -12,6 +12,10 @@
 #include "kope_foreign/bridge.h"
 #include "kope_foreign/tiling_data.h"
 
+// Device code has these by their bare names.
+template <typename A, typename B> constexpr std::common_type_t<A, B> min(A a, B b) { return b < a ? b : a; }
+template <typename A, typename B> constexpr std::common_type_t<A, B> max(A a, B b) { return a < b ? b : a; }
+
 namespace kope_foreign {
 
 inline uint64_t tiling_key = 0;

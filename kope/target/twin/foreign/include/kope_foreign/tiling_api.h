@@ -9,6 +9,8 @@
 
 namespace AscendC {
 
+using TensorShape = gert::Shape;
+
 #define KOPE_FOREIGN_TMP_SIZE(NAME)                                                                                                        \
     inline void Get##NAME##MaxMinTmpSize(const ge::Shape& shape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue) \
     {                                                                                                                                      \
