@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 
 TEXT_LIMIT = 20_000
@@ -23,6 +22,7 @@ _MOST_HITS = 8_000
 
 _REMEMBERED = 60
 """Characters of a word; what is longer hardly comes again."""
+_WORDS_REMEMBERED = 1 << 15
 
 _TOKEN = re.compile(r"[^\W_]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -43,18 +43,11 @@ def indexed(text: str) -> str:
 def indexed_code(source: str) -> str:
     """Return code as it is indexed: each identifier once, and its parts. How often a name occurs says little."""
     names = dict.fromkeys(_IDENTIFIER.findall(source))
-    return " ".join(dict.fromkeys(chain.from_iterable(map(_words_of_name, names))))[:TEXT_LIMIT]
+    return " ".join(dict.fromkeys(chain.from_iterable(map(_words_of_name.__getitem__, names))))[:TEXT_LIMIT]
 
 
 def _words(text: str) -> list[str]:
-    words: list[str] = []
-    for token in _TOKEN.findall(text):
-        words += _parts(token) if len(token) <= _REMEMBERED else _split(token)
-    return words
-
-
-def _words_of_name(name: str) -> Sequence[str]:
-    return _parts_of_name(name) if len(name) <= _REMEMBERED else _words(name)
+    return list(chain.from_iterable(map(_parts.__getitem__, _TOKEN.findall(text))))
 
 
 def _split(token: str) -> tuple[str, ...]:
@@ -65,9 +58,27 @@ def _split(token: str) -> tuple[str, ...]:
     return (token, *humps) if len(humps) > 1 else (token,)
 
 
-# The same few thousand words make up nearly all text.
-_parts = lru_cache(1 << 15)(_split)
-_parts_of_name = lru_cache(1 << 15)(lambda name: tuple(_words(name)))
+class _Remembering(dict[str, Sequence[str]]):
+    """What a function makes of words: the same few thousand make up nearly all text. Forgets all when it is full.
+
+    A lookup costs a third of functools.lru_cache's, and there are a hundred words to an attempt.
+    """
+
+    def __init__(self, made: Callable[[str], Sequence[str]]) -> None:
+        super().__init__()
+        self._made = made
+
+    def __missing__(self, word: str) -> Sequence[str]:
+        found = self._made(word)
+        if len(word) <= _REMEMBERED:
+            if len(self) == _WORDS_REMEMBERED:
+                self.clear()
+            self[word] = found
+        return found
+
+
+_parts = _Remembering(_split)
+_words_of_name = _Remembering(_words)
 
 
 def _split_chinese(token: str) -> Iterator[str]:

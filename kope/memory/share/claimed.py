@@ -33,6 +33,7 @@ class Origins:
         self._claimed = claimed
         self._trusted = trusted
         self._here: dict[str, str] = {}
+        self._trusts: dict[str, str] = {}
 
     def of(self, claimed: str) -> str:
         """Return the origin under which rows of an origin are kept, made where it is new."""
@@ -42,7 +43,9 @@ class Origins:
 
     def trust(self, claimed: str) -> str:
         """Return what an origin is believed."""
-        return self._trust_of(self.of(claimed)) or "quarantined"
+        if claimed not in self._trusts:
+            self._trusts[claimed] = self._trust_of(self.of(claimed)) or "quarantined"
+        return self._trusts[claimed]
 
     def _trust_of(self, name: str) -> str | None:
         row = self._connection.execute("SELECT trust FROM origins WHERE id = ?", (name,)).fetchone()

@@ -37,7 +37,6 @@ _PARENT = """
     SELECT a.id, t.plan, c.source FROM attempts AS a JOIN attempt_texts AS t ON t.attempt_id = a.id
     LEFT JOIN candidates AS c ON c.id = a.candidate_id WHERE a.id = ?
 """
-_IS_THERE = "SELECT 1 FROM attempts WHERE id = ?"
 _CHILDREN = "SELECT id FROM attempts WHERE parent_id IN (SELECT value FROM json_each(?))"
 _AGAIN = (
     "DELETE FROM edge_texts WHERE edge_id IN (SELECT e.id FROM edges AS e JOIN nodes AS n ON n.id = e.dst"
@@ -46,14 +45,14 @@ _AGAIN = (
     "DELETE FROM node_texts WHERE node_id IN (SELECT id FROM nodes WHERE attempt_id = ?)",
     "DELETE FROM journals WHERE attempt_id = ?",
 )
-_NEXT_REVISION = "SELECT coalesce(max(revision), 0) + 1 FROM nodes"
+_NEXT = "SELECT coalesce(max(revision), 0) + 1, coalesce(max(seq), 0) + 1 FROM nodes"
 _NODE_COLUMNS = (
     "origin_id", "task_name", "move", "traits", "stage", "works", "label", "speedup", "step_ratio", "downstream",
     "confidence", "hardware", "bottleneck", "created_at", "revision", "embedder", "embedding",
 )  # fmt: skip
 _NODE = (
-    f"INSERT INTO nodes (id, kind, attempt_id, {', '.join(_NODE_COLUMNS)})"
-    f" VALUES (?, 'attempt', ?, {', '.join('?' * len(_NODE_COLUMNS))}) ON CONFLICT (id) DO UPDATE"
+    f"INSERT INTO nodes (seq, id, kind, attempt_id, {', '.join(_NODE_COLUMNS)})"
+    f" VALUES (?, ?, 'attempt', ?, {', '.join('?' * len(_NODE_COLUMNS))}) ON CONFLICT (id) DO UPDATE"
     f" SET {', '.join(f'{name} = excluded.{name}' for name in _NODE_COLUMNS)}"
 )
 _SEQ = "SELECT seq FROM nodes WHERE id = ?"
@@ -63,10 +62,13 @@ _WORDS = "INSERT INTO node_words (rowid, text, move, code, diagnostics) VALUES (
 _EDGE = "INSERT INTO edges (id, origin_id, src, dst, kind, embedder, embedding) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _EDGE_TEXT = "INSERT INTO edge_texts (edge_id, text) VALUES (?, ?)"
 _USED = "INSERT INTO edges (id, origin_id, src, dst, kind) VALUES (?, ?, ?, ?, 'used') ON CONFLICT DO NOTHING"
+_IN_ORDER = (_NODE, _TEXTS, _JOURNAL, _EDGE, _EDGE_TEXT, _WORDS)
 _HAS_WORDS = "SELECT 1 FROM sqlite_schema WHERE name = 'node_words'"
 _STEP = 500
 _WAITING = 4_000
-"""Entries of the full-text index that are written at once; some 6 MB."""
+"""Attempts that are written at once; some 25 MB."""
+_REMEMBERED = 1_000
+"""Attempts of which plan and source are kept for those that started from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,65 +133,85 @@ def finish(connection: sqlite3.Connection) -> None:
 
 
 class Learner:
-    """Writes what attempts teach, one by one, inside the caller's transaction.
+    """Writes what attempts teach, many at once with `flush`, inside the caller's transaction.
 
-    Words go into the full-text index many rows at once, with `flush`: SQLite has the index write what it has gathered
-    whenever another kind of statement begins that may have to be taken back.
+    Together, because one statement for many rows is several times as fast, and since SQLite has the full-text index
+    write what it has gathered whenever another kind of statement begins that may have to be taken back.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._revision: int = connection.execute(_NEXT_REVISION).fetchone()[0]
+        self._revision: int
+        self._next_seq: int
+        self._revision, self._next_seq = connection.execute(_NEXT).fetchone()
         self._with_words = _has_words(connection)
-        self._words: list[tuple[Any, ...]] = []
-
-    def knows_parent(self, unit: Unit) -> bool:
-        """Whether an attempt starts from nothing, or from an attempt that is in the database."""
-        parent = unit.value("parent_id")
-        return parent is None or self._connection.execute(_IS_THERE, (parent,)).fetchone() is not None
+        self._recent: dict[str, Parent] = {}
+        self._waiting: dict[str, list[tuple[Any, ...]]] = {sql: [] for sql in _IN_ORDER}
 
     def write(self, unit: Unit, hint: Hint) -> None:
-        """Write node, texts, journal, words and lineage of an attempt that has none of them; its node may be there."""
-        execute, attempt, value = self._connection.execute, unit.attempt(), unit.value
+        """Write node, texts, journal, words and lineage of an attempt that has none of them; its node may be there.
+
+        Has to be followed by `flush`; links are to be checked at the end of the transaction.
+        """
+        attempt, value, waiting = unit.attempt(), unit.value, self._waiting
         parent = self._parent(attempt.proposal.parent_id)
         learned = learn(attempt, parent, bottleneck=hint.bottleneck)
-        values = (
+        seq = self._seq_of(learned.node_id)
+        waiting[_NODE].append((
+            seq, learned.node_id, unit.id,
             unit.origin_id, attempt.task_name, value("move"), value("traits"), value("stage"), int(learned.works),
             learned.label, value("speedup"), value("step_ratio"), value("step_ratio"), learned.confidence,
             value("hardware"), hint.bottleneck, value("created_at"), self._revision, hint.node.embedder,
             hint.node.data,
-        )  # fmt: skip
-        execute(_NODE, (learned.node_id, unit.id, *values))
-        seq = execute(_SEQ, (learned.node_id,)).fetchone()[0]
-        execute(_TEXTS, (learned.node_id, learned.title, learned.decision, learned.lesson))
-        execute(_JOURNAL, (unit.id, learned.journal))
-        self._words.append((seq, *learned.words))
-        if len(self._words) == _WAITING:
-            self.flush()
+        ))  # fmt: skip
+        waiting[_TEXTS].append((learned.node_id, learned.title, learned.decision, learned.lesson))
+        waiting[_JOURNAL].append((unit.id, learned.journal))
+        if self._with_words:
+            waiting[_WORDS].append((seq, *learned.words))
         if parent is not None:
             self._link(unit.origin_id, parent.node_id, learned, hint.edge, rewound=attempt.proposer == REWIND)
+        self._remember(Parent(learned.node_id, unit.id, attempt.proposal.plan, attempt.proposal.source or ""))
+        if len(waiting[_NODE]) == _WAITING:
+            self.flush()
 
     def flush(self) -> None:
-        """Write the words that are waiting; has to be called before anything else touches the index, and at the end."""
-        if self._with_words:
-            self._connection.executemany(_WORDS, self._words)
-        self._words.clear()
+        """Write what is waiting."""
+        for sql, rows in self._waiting.items():
+            if rows:
+                self._connection.executemany(sql, rows)
+                rows.clear()
+
+    def _seq_of(self, node_id: str) -> int:
+        row = self._connection.execute(_SEQ, (node_id,)).fetchone()
+        if row is not None:
+            return int(row[0])
+        self._next_seq += 1
+        return self._next_seq - 1
 
     def _link(self, origin_id: str, parent: str, learned: Learned, vector: Vector, *, rewound: bool) -> None:
         for kind in ("led_to", "rewound") if rewound else ("led_to",):
             edge_id = edge_id_of(parent, kind, learned.node_id)
             found = vector if kind == "led_to" else NO_VECTOR
             values = (edge_id, origin_id, parent, learned.node_id, kind, found.embedder, found.data)
-            self._connection.execute(_EDGE, values)
-            self._connection.execute(_EDGE_TEXT, (edge_id, learned.edge_text))
+            self._waiting[_EDGE].append(values)
+            self._waiting[_EDGE_TEXT].append((edge_id, learned.edge_text))
 
     def _parent(self, attempt_id: str | None) -> Parent | None:
         """Return the attempt another starts from, whether its own node is written yet or not."""
-        row = self._connection.execute(_PARENT, (attempt_id,)).fetchone() if attempt_id is not None else None
+        if attempt_id is None or attempt_id in self._recent:
+            return self._recent[attempt_id] if attempt_id is not None else None
+        row = self._connection.execute(_PARENT, (attempt_id,)).fetchone()
         if row is None:
             return None
         source = unpack(row[2]) if row[2] is not None else ""
-        return Parent(node_id_of(row[0]), row[0], json.loads(row[1]), source)
+        return self._remember(Parent(node_id_of(row[0]), row[0], json.loads(row[1]), source))
+
+    def _remember(self, parent: Parent) -> Parent:
+        """Keep what others are likely to start from: attempts of one session follow each other."""
+        self._recent[parent.attempt_id] = parent
+        if len(self._recent) > _REMEMBERED:
+            del self._recent[next(iter(self._recent))]
+        return parent
 
 
 def _has_words(connection: sqlite3.Connection) -> bool:
