@@ -20,6 +20,7 @@ from kope.memory.learn import edge_id_of, node_id_of, words_of
 from kope.memory.rows import ATTEMPT_COLUMNS
 from kope.model import Verdict
 
+_VECTORS_AT_ONCE = 4_000
 _WORDS_CHECKED = 500
 """Experiences whose full-text entry is made again and compared; of more, this many spread over all."""
 
@@ -160,10 +161,17 @@ def _vectors(connection: sqlite3.Connection) -> Iterator[Problem]:
     import numpy as np
 
     for table in ("nodes", "edges"):
-        for name, data in connection.execute(f"SELECT id, embedding FROM {table} WHERE embedding IS NOT NULL"):
-            length = float(np.linalg.norm(np.frombuffer(data, "<f2").astype(np.float32)))
-            if not 0.98 <= length <= 1.02:
-                yield Problem("derived", f"the vector of {table} {name} has length {length:.3f}, not 1")
+        cursor = connection.execute(f"SELECT id, embedding FROM {table} WHERE embedding IS NOT NULL")
+        while rows := cursor.fetchmany(_VECTORS_AT_ONCE):
+            by_dim: dict[int, list[tuple[str, bytes]]] = {}
+            for row in rows:
+                by_dim.setdefault(len(row[1]), []).append(row)
+            for same in by_dim.values():
+                values = np.frombuffer(b"".join(data for _, data in same), "<f2").reshape(len(same), -1)
+                lengths = np.linalg.norm(values.astype(np.float32), axis=1)
+                for place in np.flatnonzero(~((lengths >= 0.98) & (lengths <= 1.02))):
+                    name, length = same[place][0], lengths[place]
+                    yield Problem("derived", f"the vector of {table} {name} has length {length:.3f}, not 1")
 
 
 def _index(connection: sqlite3.Connection) -> Iterator[Problem]:

@@ -22,7 +22,12 @@ _KNOWN = """
     SELECT c.src, c.dst FROM edges AS e JOIN edges AS c ON c.src = e.dst AND c.kind = 'contrasts'
     WHERE e.src = ? AND e.kind = 'led_to'
 """
-_PARENTS = "SELECT DISTINCT src FROM edges WHERE kind = 'led_to' ORDER BY src"
+_PARENTS = """
+    SELECT e.src FROM edges AS e JOIN nodes AS n ON n.id = e.dst JOIN origins AS o ON o.id = n.origin_id
+    WHERE e.kind = 'led_to' AND o.trust IN ('own', 'trusted')
+    UNION SELECT e.src FROM edges AS c JOIN edges AS e ON e.dst = c.src AND e.kind = 'led_to' WHERE c.kind = 'contrasts'
+"""
+"""Where there is a contrast to be drawn, or one that was."""
 _DELETE = "DELETE FROM edges WHERE src = ? AND dst = ? AND kind = 'contrasts'"
 _INSERT = "INSERT INTO edges (id, origin_id, src, dst, kind) VALUES (?, ?, ?, ?, 'contrasts')"
 _TEXT = "INSERT INTO edge_texts (edge_id, text) VALUES (?, ?)"

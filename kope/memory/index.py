@@ -57,6 +57,7 @@ RANGED = {"nodes": "n.seq > ? AND n.seq <= ? ORDER BY n.seq", "edges": "e.seq > 
 _NEWEST = {part: f"SELECT coalesce(max(seq), 0) FROM {part}" for part in VECTORS}
 _CODED = "SELECT coalesce(max(last_seq), 0) FROM codes WHERE part = ?"
 _CODE = "INSERT INTO codes (part, last_seq, first_seq, embedder, dim, seqs, signs) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_HELD = "SELECT first_seq, last_seq, embedder, dim, seqs, signs FROM codes WHERE part = ?"
 _AROUND = "SELECT DISTINCT first_seq, last_seq FROM codes WHERE part = ?1 AND first_seq <= ?2 AND last_seq >= ?2"
 _NO_LATER = "DELETE FROM codes WHERE part = ? AND last_seq > ?"
 _NO_CODE = "DELETE FROM codes WHERE part = ? AND last_seq = ?"
@@ -215,14 +216,19 @@ def differences(connection: sqlite3.Connection) -> dict[str, int]:
 
 def _wrong_codes(connection: sqlite3.Connection, part: str) -> int:
     """Return how many vectors are coded wrongly, or not though their range is."""
-    done = connection.execute(_CODED, (part,)).fetchone()[0]
-    held = _each(connection.execute("SELECT embedder, dim, seqs, signs FROM codes WHERE part = ?", (part,)))
-    wanted = (
-        row
-        for after in range(0, done, _MOST_AT_ONCE)
-        for row in _codes_of(connection, part, after, min(done, after + _MOST_AT_ONCE))
-    )
-    return len(held ^ _each(wanted))
+    held: defaultdict[tuple[int, int], list[tuple[str, int, bytes, bytes]]] = defaultdict(list)
+    for first, last, *row in connection.execute(_HELD, (part,)):
+        held[first, last] += [tuple(row)] if row[0] else []  # one without an embedder says that there is no vector
+    wrong: set[tuple[str, bytes, bytes]] = set()
+    done = 0
+    for first, last in sorted(held):
+        for after, upto in ((done, first - 1), (first - 1, last)):
+            made = sorted(held.get((after + 1, upto), []))
+            wanted = sorted(_codes_of(connection, part, after, upto)) if after < upto else []
+            if made != wanted:
+                wrong |= _each(made) ^ _each(wanted)
+        done = max(done, last)
+    return len(wrong)
 
 
 def _each(rows: Iterable[tuple[str, int, bytes, bytes]]) -> set[tuple[str, bytes, bytes]]:
