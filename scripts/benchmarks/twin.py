@@ -3,8 +3,8 @@
 Usage: scripts/bench twin --corpus DIR [--kind kernel|program] [--sample 40] [--seed 1] [--only-compile]. The corpus is
 a checkout fetched by the one who runs it. Kernels are `*/op_kernel/*.cpp` of operator projects, run with the tiling
 function of their project; programs are `*.asc` with a main, run between their own scripts/gen_data.py and
-scripts/verify_result.py. Files with cube, MIX or register code are left out by their text. One line per file, then the
-counts.
+scripts/verify_result.py. Files with cube, MIX or register code are left out by their text, programs for another chip by
+their CMakeLists.txt; what that wants to be told (`if(NOT DEFINED X)` with an error) is 1. One line per file, then counts.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def candidates(corpus: Path, kind: str) -> Iterator[Path]:
     for path in sorted(corpus.rglob(pattern)):
         if re.search(r"_apt\.cpp$|/arch3\d|/arch35|/question/|/build_out/", str(path)):
             continue
-        text = read_text(path)
+        text, build = read_text(path), build_file(path)
+        if (chip := re.search(r'CMAKE_ASC_ARCHITECTURES "([\w-]+)"', build)) and chip[1] != "dav-2201":
+            continue
         try:
             if kind_of(text) == kind and entries(text) and not NOT_VECTOR.search(text):
                 yield path
@@ -83,9 +85,16 @@ def candidates(corpus: Path, kind: str) -> Iterator[Path]:
             continue
 
 
+def build_file(path: Path) -> str:
+    """Return the text of the CMakeLists.txt beside a file, "" where there is none."""
+    file = path.parent / "CMakeLists.txt"
+    return read_text(file) if file.is_file() else ""
+
+
 def one(target: TwinTarget, path: Path, kind: str, corpus: Path, only_compile: bool) -> Line:
     """Compile a file, and run it where that was asked for and is possible."""
-    foreign = Foreign(target, corpus if kind == "kernel" else None)
+    asked = re.findall(r"if\(NOT DEFINED (\w+)\)\s*message\(FATAL_ERROR", build_file(path))
+    foreign = Foreign(target, corpus if kind == "kernel" else None, defines=tuple(f"{name}=1" for name in asked))
     try:
         checked = foreign.check(path)
         if not checked.compiled:

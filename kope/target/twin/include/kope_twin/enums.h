@@ -103,6 +103,8 @@ inline constexpr uint64_t MASK_PLACEHOLDER = 0;
 inline constexpr uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
 
 inline constexpr uint32_t ONE_BLK_SIZE = 32;
+inline constexpr int32_t ONE_BLK_HALF_NUM = 16;
+inline constexpr int32_t ONE_BLK_FLOAT_NUM = 8;
 inline constexpr uint32_t DEFAULT_C0_SIZE = 32;
 inline constexpr uint32_t ONE_REPEAT_BYTE_SIZE = 256;
 inline constexpr uint32_t DEFAULT_BLK_NUM = 8;

@@ -63,6 +63,7 @@ KOPE_TWIN_INLINE int32_t CeilDivision(int32_t value, int32_t unit) { return unit
 KOPE_TWIN_INLINE uint32_t AlignUp(uint32_t value, uint32_t unit) { return unit == 0 ? value : (value + unit - 1) / unit * unit; }
 KOPE_TWIN_INLINE uint32_t DivCeil(uint32_t value, uint32_t unit) { return unit == 0 ? 0 : (value + unit - 1) / unit; }
 template <typename T, typename U> struct IsSameType : std::is_same<T, U> {};
+template <bool condition, typename T, typename U> struct Conditional : std::conditional<condition, T, U> {};
 enum KernelType { MIX = 0, AIC, AIV };
 
 // How many bits of a value are `bit`, and where the first one is.

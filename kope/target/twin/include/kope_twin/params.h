@@ -79,6 +79,8 @@ struct DataCopyParams {
     };
 };
 
+constexpr int K_MAX_DIM = 8; // axes of a slice
+
 // One axis of a tensor, innermost first: elements startIndex to endIndex in pieces, stride elements apart. On the innermost
 // axis a piece has burstLen blocks of 32 bytes, on the others one index. shapeValue: how long the axis is.
 struct SliceInfo {

@@ -29,15 +29,20 @@ KOPE_FOREIGN_TMP_SIZE(Asin)
 KOPE_FOREIGN_TMP_SIZE(Asinh)
 KOPE_FOREIGN_TMP_SIZE(Atan)
 KOPE_FOREIGN_TMP_SIZE(Atanh)
+KOPE_FOREIGN_TMP_SIZE(Axpy)
 KOPE_FOREIGN_TMP_SIZE(Ceil)
+KOPE_FOREIGN_TMP_SIZE(Clamp)
 KOPE_FOREIGN_TMP_SIZE(Cos)
 KOPE_FOREIGN_TMP_SIZE(Cosh)
 KOPE_FOREIGN_TMP_SIZE(Digamma)
+KOPE_FOREIGN_TMP_SIZE(DropOut)
 KOPE_FOREIGN_TMP_SIZE(Erf)
 KOPE_FOREIGN_TMP_SIZE(Erfc)
 KOPE_FOREIGN_TMP_SIZE(Exp)
 KOPE_FOREIGN_TMP_SIZE(Floor)
+KOPE_FOREIGN_TMP_SIZE(Fmod)
 KOPE_FOREIGN_TMP_SIZE(Frac)
+KOPE_FOREIGN_TMP_SIZE(GeGLU)
 KOPE_FOREIGN_TMP_SIZE(Lgamma)
 KOPE_FOREIGN_TMP_SIZE(Round)
 KOPE_FOREIGN_TMP_SIZE(Sigmoid)
@@ -50,6 +55,27 @@ KOPE_FOREIGN_TMP_SIZE(Trunc)
 KOPE_FOREIGN_TMP_SIZE(Xor)
 KOPE_FOREIGN_TMP_SIZE(ClampMax)
 KOPE_FOREIGN_TMP_SIZE(ClampMin)
+
+inline uint32_t GetGeluMinTmpSize(const ge::Shape&, const uint32_t) { return 1024; }
+inline uint32_t GetGeluMaxTmpSize(const ge::Shape& shape, const uint32_t typeSize)
+{
+    return static_cast<uint32_t>(std::max<int64_t>(1024, shape.GetShapeSize() * typeSize * 4));
+}
+// These name their arguments in another order, or have others; a smallest and a largest size they give all the same.
+#define KOPE_FOREIGN_SIZES(NAME, PARAMETERS)                                                                                               \
+    inline void NAME PARAMETERS                                                                                                            \
+    {                                                                                                                                      \
+        minValue = 1024;                                                                                                                   \
+        maxValue = static_cast<uint32_t>(std::max<int64_t>(minValue, shape.GetShapeSize() * typeSize * 4));                                \
+    }
+KOPE_FOREIGN_SIZES(GetSiluTmpSize, (const ge::Shape& shape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue))
+KOPE_FOREIGN_SIZES(GetSwishTmpSize, (const ge::Shape& shape, const uint32_t typeSize, const bool, uint32_t& maxValue, uint32_t& minValue))
+KOPE_FOREIGN_SIZES(GetSwiGLUMaxMinTmpSize, (const ge::Shape& shape, const uint32_t typeSize, uint32_t& maxValue, uint32_t& minValue, const bool = false))
+KOPE_FOREIGN_SIZES(GetAscendQuantMaxMinTmpSize, (const ge::Shape& shape, const uint32_t typeSize, uint32_t& maxValue, uint32_t& minValue))
+KOPE_FOREIGN_SIZES(GetAscendDequantMaxMinTmpSize, (const ge::Shape& shape, const uint32_t typeSize, uint32_t& maxValue, uint32_t& minValue))
+KOPE_FOREIGN_SIZES(GetSelectMaxMinTmpSize, (const ge::Shape& shape, const ge::Shape&, const uint32_t typeSize, const ge::Shape&, const uint32_t,
+    const bool, uint32_t& maxValue, uint32_t& minValue))
+#undef KOPE_FOREIGN_SIZES
 
 inline void GetLogTmpBufferFactorSize(const uint32_t, uint32_t& maxLiveNodeCount, uint32_t& extraBuf)
 {
@@ -77,6 +103,22 @@ inline uint32_t GetSoftMaxMinTmpSize(const ge::Shape& shape, const uint32_t type
 inline uint32_t GetSoftMaxMaxTmpSize(const ge::Shape& shape, const uint32_t typeSize, const bool)
 {
     return static_cast<uint32_t>(shape.GetShapeSize() * typeSize * 2 + 1024);
+}
+inline uint32_t GetSoftMaxFlashV2MinTmpSize(const ge::Shape& shape, const uint32_t typeSize, const uint32_t, const bool, const bool = false)
+{
+    return GetSoftMaxMinTmpSize(shape, typeSize, true);
+}
+inline uint32_t GetSoftMaxFlashV2MaxTmpSize(const ge::Shape& shape, const uint32_t typeSize, const uint32_t, const bool, const bool = false)
+{
+    return GetSoftMaxMaxTmpSize(shape, typeSize, true);
+}
+inline uint32_t GetSoftMaxGradMinTmpSize(const ge::Shape& shape, const uint32_t typeSize, const bool, const bool)
+{
+    return GetSoftMaxMinTmpSize(shape, typeSize, true);
+}
+inline uint32_t GetSoftMaxGradMaxTmpSize(const ge::Shape& shape, const uint32_t typeSize, const bool, const bool)
+{
+    return GetSoftMaxMaxTmpSize(shape, typeSize, true);
 }
 // Rows and row length; the rest of the struct the twin does not read.
 template <typename Tiling> inline void SoftMaxTilingFunc(const ge::Shape& shape, const uint32_t, const uint32_t, Tiling& tiling)
