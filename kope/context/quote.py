@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 
 _BACKTICKS = re.compile(r"`+")
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co")
@@ -15,11 +16,15 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 _CODE = re.compile(
     r"""(?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))"""
     r"""|(?P<raw>\bR"(?P<mark>[^()\\\s"]{0,16})\(.*?(?:\)(?P=mark)"|\Z))"""
-    r"""|(?P<text>"(?:\\.|[^"\\\n])*"?)|(?P<char>'(?:\\.|[^'\\\n])')""",
+    r"""|(?P<text>"(?:\\.|[^"\\\n])*"?)|(?<![0-9A-Za-z_])(?P<char>'(?:\\.|[^'\\\n])*'?)""",
     re.DOTALL,
 )
 _NOT_NAME = re.compile(r"[^\w.+/:]+")
-_INCLUDE = re.compile(r"^\s*#\s*include\b")
+_SPLIT_COMMENT = re.compile(r"/(?:\\\r?\n)+(?=[/*])")
+_DIRECTIVE = re.compile(r"\s*(?:#|%:)\s*([a-z]*)")
+_INCLUDE = re.compile(r'\s*#\s*include\s*(?:<[\w./+-]+>|"[\w./+-]+")\s*')
+_TALK = ("error", "warning", "pragma", "ident", "line")
+"""Directives that hold free text."""
 
 
 def clean(text: str) -> str:
@@ -59,20 +64,35 @@ def head_and_tail(text: str, limit: int) -> str:
 
 
 def without_comments(source: str) -> str:
-    """Return C++ code without comments and without what its string literals say; empty lines go as well.
+    """Return C++ code without comments, without what its string literals say and without what is never compiled.
 
-    For code of foreign origin: neither comment nor string can then address whoever reads it. Includes keep their names.
+    For code of foreign origin: no prose in it can then address whoever reads it. Includes keep their names; empty
+    lines, blocks in `#if 0` and directives that hold free text go.
     """
-    lines = [line.rstrip() for line in _CODE.sub(_mute, source).split("\n")]
-    return "\n".join(line for line in lines if line)
+    code = _CODE.sub(_mute, _SPLIT_COMMENT.sub("/", source))
+    return "\n".join(line for line in _compiled(code.split("\n")) if line)
 
 
 def _mute(found: re.Match[str]) -> str:
     if found["comment"] is not None:
         return " "
     if found["char"] is not None:
-        return found[0]
-    line = found.string[found.string.rfind("\n", 0, found.start()) + 1 : found.start()]
-    if found["text"] is not None and _INCLUDE.match(line):
-        return found[0]
-    return '""'
+        is_one = len(found[0]) == 3 or (found[0].startswith("'\\") and len(found[0]) <= 6)
+        return found[0] if is_one else "''"
+    line = found.string[found.string.rfind("\n", 0, found.start()) + 1 : found.end()]
+    return found[0] if found["text"] is not None and _INCLUDE.fullmatch(line) else '""'
+
+
+def _compiled(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines outside of `#if 0`, without directives that hold free text."""
+    skipped = 0
+    for line in map(str.rstrip, lines):
+        found = _DIRECTIVE.match(line)
+        word = found[1] if found is not None else ""
+        if skipped:
+            skipped += word.startswith("if")
+            skipped -= word == "endif" or (word.startswith("el") and skipped == 1)
+        elif word == "if" and line.split("if", 1)[1].strip() == "0":
+            skipped = 1
+        elif word not in _TALK and (word != "include" or _INCLUDE.fullmatch(line)):
+            yield line

@@ -97,7 +97,7 @@ def test_budget_is_not_overrun_beyond_the_margin_on_500_real_texts(tokenizer: Pa
     corrected = Estimate().corrected(usage)
     prompts = ["\n".join(rest[at::50]) for at in range(50)]
     ratios = [exact.count(text) / corrected.count(text) for text in prompts]
-    assert min(ratios) > 0.75 and max(ratios) <= MARGIN
+    assert min(ratios) > 0.5 and max(ratios) <= MARGIN
     assert Estimate().bytes_per_token != corrected.bytes_per_token
 
 
