@@ -9,7 +9,6 @@ other work only the processor's seconds say something.
 from __future__ import annotations
 
 import argparse
-import resource
 import shutil
 import subprocess
 import sys
@@ -25,7 +24,6 @@ def export(folder: Path, *, redact: bool) -> None:
     from kope.memory.share import Choice, Form, Redactor, export_file, names_here
 
     place = folder / ("redacted.db" if redact else "export.db")
-    place.unlink(missing_ok=True)
     export_file(folder / "own.db", place, Choice(), Form(redactor=Redactor(names_here()) if redact else None))
     print(
         f"{place.stat().st_size / 1e6:.0f} MB, of a database of {(folder / 'own.db').stat().st_size / 1e6:.0f} MB",
@@ -37,17 +35,14 @@ def take_in(folder: Path) -> None:
     """Import an export into an empty database."""
     from kope.memory.share import import_file
 
-    place = folder / "taken.db"
-    place.unlink(missing_ok=True)
-    print(f"{import_file(place, folder / 'export.db').new} new", end="; ")
+    print(f"{import_file(folder / 'taken.db', folder / 'export.db').new} new", end="; ")
 
 
 def merge(folder: Path) -> None:
     """Take a file in of which half is known, into a database that is there: what a merge of two adds to the first."""
     from kope.memory.share import import_file
 
-    place = Path(shutil.copy(folder / "half.db", folder / "merged.db"))
-    taken = import_file(place, folder / "export.db")
+    taken = import_file(folder / "merged.db", folder / "export.db")
     print(f"{taken.new} new, {taken.known} known", end="; ")
 
 
@@ -68,6 +63,15 @@ STEPS: dict[str, Callable[[Path], None]] = {
 }
 
 
+def make_room(name: str, folder: Path) -> None:
+    """Remove what a step wrote before, and put what it adds to in its place."""
+    made = {"export": "export.db", "export, redacted": "redacted.db", "import": "taken.db"}.get(name)
+    if made is not None:
+        (folder / made).unlink(missing_ok=True)
+    if name == "merge, half in common":
+        shutil.copy(folder / "half.db", folder / "merged.db")
+
+
 def prepare(folder: Path, nodes: int) -> None:
     """Make the database that is exported, and one that has half of its attempts."""
     filled(folder / "own.db", nodes)
@@ -83,11 +87,11 @@ def peak_mb() -> float:
 
 def measured(name: str, folder: Path) -> None:
     """Do one step and print what it cost."""
-    began = time.perf_counter()
+    make_room(name, folder)
+    began, idle = time.perf_counter(), time.process_time()
     print(f"{name:<22}", end=" ")
     STEPS[name](folder)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    wall, busy = time.perf_counter() - began, used.ru_utime + used.ru_stime
+    wall, busy = time.perf_counter() - began, time.process_time() - idle
     print(f"{wall:.1f} s wall, {busy:.1f} s processor, {peak_mb():.0f} MB")
 
 

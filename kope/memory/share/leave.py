@@ -186,6 +186,9 @@ _NOT_BEST = """
 """
 
 
+_INDEXES = "SELECT name, sql FROM out.sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+
+
 def _copied(database: Database, built: Path, choice: Choice, form: Form) -> int:
     """Copy the chosen rows, all of one moment, into a new file; returns the number of attempts."""
     meta = {name: value for name, value in database.rows("SELECT key, value FROM meta") if name in META}
@@ -200,9 +203,14 @@ def _copied(database: Database, built: Path, choice: Choice, form: Form) -> int:
         count = int(connection.execute(f"SELECT count(*) FROM {counted}").fetchone()[0])
         if not count:
             raise NotFound(f"nothing in {database.path} meets the conditions; kope db info shows what there is")
+        indexes = connection.execute(_INDEXES).fetchall()
+        for name, _ in indexes:
+            connection.execute(f"DROP INDEX out.{name}")
         for table in TABLES:
             if table.name != "origins":
                 connection.execute(_copy_statement(connection, table, form, every=every))
+        for _, sql in indexes:  # made at once, which is quicker than row by row
+            connection.execute(sql.replace(" INDEX ", " INDEX out.", 1))
         connection.execute(_ORIGINS, (meta.get("origin", ""), form.label))
         connection.execute("COMMIT")
     return count
