@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kope.memory.encode import pack, to_json
+from kope.memory.rows import ATTEMPT_COLUMNS
 from kope.memory.share.lines import write_lines
 from kope.memory.share.unit import Unit, insert, read_one
 
@@ -84,8 +85,6 @@ def alter(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 def at(document: dict[str, Any], column: str, value: Any) -> None:
     """Set a column of the attempt in a document."""
-    from kope.memory.rows import ATTEMPT_COLUMNS
-
     document["attempt"][ATTEMPT_COLUMNS.index(column)] = value
 
 
@@ -298,6 +297,34 @@ def text_with_a_nul(path: Path) -> None:
 @trick("hexadecimal digits", refused=False)
 def origin_that_is_no_id(path: Path) -> None:
     run(path, "UPDATE origins SET id = 'Z' || substr(id, 2)")
+
+
+@trick("", refused=False)
+def id_twice_behind_the_back_of_its_index(path: Path) -> None:
+    """Taken as two versions of one attempt. SQLite's quick check does not compare a table with its indexes."""
+    index = "sqlite_autoindex_attempts_1"
+    with closing(sqlite3.connect(path)) as connection:
+        unit = read_one(connection, first(path))
+        table, kept = connection.execute(
+            "SELECT (SELECT sql FROM sqlite_schema WHERE name = 'attempts'), rootpage FROM sqlite_schema WHERE name = ?",
+            (index,),
+        ).fetchone()
+    assert unit is not None
+    document = unit.document()
+    at(document, "move", "another")
+    other = Unit.of_document(document)
+    rewrite_schema(path, "sql = replace(sql, 'TEXT NOT NULL UNIQUE', 'TEXT NOT NULL')", where="name = 'attempts'")
+    rewrite_schema(path, "type = 'gone'", where=f"name = '{index}'")
+    columns = (*ATTEMPT_COLUMNS, "origin_id", "content_digest")
+    values = (*other.rows.attempt, other.origin_id, other.content_digest)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_schema WHERE type = 'gone'")
+    run(path, f"INSERT INTO attempts ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", values=values)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("INSERT INTO sqlite_schema VALUES ('index', ?, 'attempts', ?, NULL)", (index, kept))
+        connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = 'attempts'", (table,))
 
 
 # --- what is broken -------------------------------------------------------------------------------------------------

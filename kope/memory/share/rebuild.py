@@ -10,7 +10,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
 
 from kope.memory import digests, index
 from kope.memory.database import new_generation
@@ -19,6 +18,7 @@ from kope.memory.forget import drop_words
 from kope.memory.graph import rescore
 from kope.memory.learn import Learned, Parent, edge_id_of, learn, node_id_of
 from kope.memory.record import NO_VECTOR, REWIND, Vector
+from kope.memory.share.bulk import Waiting
 from kope.memory.share.unit import Unit, read_one
 
 _MISSING = "SELECT id FROM attempts WHERE id NOT IN (SELECT attempt_id FROM journals) ORDER BY seq"
@@ -37,6 +37,7 @@ _PARENT = """
     SELECT a.id, t.plan, c.source FROM attempts AS a JOIN attempt_texts AS t ON t.attempt_id = a.id
     LEFT JOIN candidates AS c ON c.id = a.candidate_id WHERE a.id = ?
 """
+_IS_THERE = "SELECT 1 FROM attempts WHERE id = ?"
 _CHILDREN = "SELECT id FROM attempts WHERE parent_id IN (SELECT value FROM json_each(?))"
 _AGAIN = (
     "DELETE FROM edge_texts WHERE edge_id IN (SELECT e.id FROM edges AS e JOIN nodes AS n ON n.id = e.dst"
@@ -62,11 +63,8 @@ _WORDS = "INSERT INTO node_words (rowid, text, move, code, diagnostics) VALUES (
 _EDGE = "INSERT INTO edges (id, origin_id, src, dst, kind, embedder, embedding) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _EDGE_TEXT = "INSERT INTO edge_texts (edge_id, text) VALUES (?, ?)"
 _USED = "INSERT INTO edges (id, origin_id, src, dst, kind) VALUES (?, ?, ?, ?, 'used') ON CONFLICT DO NOTHING"
-_IN_ORDER = (_NODE, _TEXTS, _JOURNAL, _EDGE, _EDGE_TEXT, _WORDS)
 _HAS_WORDS = "SELECT 1 FROM sqlite_schema WHERE name = 'node_words'"
 _STEP = 500
-_WAITING = 4_000
-"""Attempts that are written at once; some 25 MB."""
 _REMEMBERED = 1_000
 """Attempts of which plan and source are kept for those that started from them."""
 
@@ -116,6 +114,7 @@ def write_missing(
         unit = read_one(connection, name)
         assert unit is not None
         learner.write(unit, hint_of(name))
+        learner.flush_when_full()
         if done % _STEP == 0:
             progress(done, len(missing))
     learner.flush()
@@ -135,51 +134,58 @@ def finish(connection: sqlite3.Connection) -> None:
 class Learner:
     """Writes what attempts teach, many at once with `flush`, inside the caller's transaction.
 
-    Together, because one statement for many rows is several times as fast, and since SQLite has the full-text index
-    write what it has gathered whenever another kind of statement begins that may have to be taken back.
+    waiting: rows that are written with them; the caller may add to it.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        self.waiting = Waiting(connection)
         self._connection = connection
         self._revision: int
         self._next_seq: int
         self._revision, self._next_seq = connection.execute(_NEXT).fetchone()
         self._with_words = _has_words(connection)
         self._recent: dict[str, Parent] = {}
-        self._waiting: dict[str, list[tuple[Any, ...]]] = {sql: [] for sql in _IN_ORDER}
+
+    def knows_parent(self, unit: Unit) -> bool:
+        """Whether an attempt starts from nothing, or from one that was learned from or is in the database."""
+        parent = unit.value("parent_id")
+        known = parent is None or parent in self._recent
+        return known or self._connection.execute(_IS_THERE, (parent,)).fetchone() is not None
 
     def write(self, unit: Unit, hint: Hint) -> None:
         """Write node, texts, journal, words and lineage of an attempt that has none of them; its node may be there.
 
         Has to be followed by `flush`; links are to be checked at the end of the transaction.
         """
-        attempt, value, waiting = unit.attempt(), unit.value, self._waiting
+        attempt, value, add = unit.attempt(), unit.value, self.waiting.add
         parent = self._parent(attempt.proposal.parent_id)
         learned = learn(attempt, parent, bottleneck=hint.bottleneck)
         seq = self._seq_of(learned.node_id)
-        waiting[_NODE].append((
+        add(_NODE, (
             seq, learned.node_id, unit.id,
             unit.origin_id, attempt.task_name, value("move"), value("traits"), value("stage"), int(learned.works),
             learned.label, value("speedup"), value("step_ratio"), value("step_ratio"), learned.confidence,
             value("hardware"), hint.bottleneck, value("created_at"), self._revision, hint.node.embedder,
             hint.node.data,
         ))  # fmt: skip
-        waiting[_TEXTS].append((learned.node_id, learned.title, learned.decision, learned.lesson))
-        waiting[_JOURNAL].append((unit.id, learned.journal))
+        add(_TEXTS, (learned.node_id, learned.title, learned.decision, learned.lesson))
+        add(_JOURNAL, (unit.id, learned.journal))
         if self._with_words:
-            waiting[_WORDS].append((seq, *learned.words))
+            add(_WORDS, (seq, *learned.words))
         if parent is not None:
             self._link(unit.origin_id, parent.node_id, learned, hint.edge, rewound=attempt.proposer == REWIND)
-        self._remember(Parent(learned.node_id, unit.id, attempt.proposal.plan, attempt.proposal.source or ""))
-        if len(waiting[_NODE]) == _WAITING:
-            self.flush()
+        self._recent[unit.id] = Parent(learned.node_id, unit.id, attempt.proposal.plan, attempt.proposal.source or "")
 
     def flush(self) -> None:
-        """Write what is waiting."""
-        for sql, rows in self._waiting.items():
-            if rows:
-                self._connection.executemany(sql, rows)
-                rows.clear()
+        """Write what waits."""
+        self.waiting.write()
+        # What others are likely to start from stays at hand: attempts of one session follow each other.
+        self._recent = dict(list(self._recent.items())[-_REMEMBERED:])
+
+    def flush_when_full(self) -> None:
+        """Write what waits when that is much."""
+        if self.waiting.is_full:
+            self.flush()
 
     def _seq_of(self, node_id: str) -> int:
         row = self._connection.execute(_SEQ, (node_id,)).fetchone()
@@ -193,8 +199,8 @@ class Learner:
             edge_id = edge_id_of(parent, kind, learned.node_id)
             found = vector if kind == "led_to" else NO_VECTOR
             values = (edge_id, origin_id, parent, learned.node_id, kind, found.embedder, found.data)
-            self._waiting[_EDGE].append(values)
-            self._waiting[_EDGE_TEXT].append((edge_id, learned.edge_text))
+            self.waiting.add(_EDGE, values)
+            self.waiting.add(_EDGE_TEXT, (edge_id, learned.edge_text))
 
     def _parent(self, attempt_id: str | None) -> Parent | None:
         """Return the attempt another starts from, whether its own node is written yet or not."""
@@ -204,14 +210,7 @@ class Learner:
         if row is None:
             return None
         source = unpack(row[2]) if row[2] is not None else ""
-        return self._remember(Parent(node_id_of(row[0]), row[0], json.loads(row[1]), source))
-
-    def _remember(self, parent: Parent) -> Parent:
-        """Keep what others are likely to start from: attempts of one session follow each other."""
-        self._recent[parent.attempt_id] = parent
-        if len(self._recent) > _REMEMBERED:
-            del self._recent[next(iter(self._recent))]
-        return parent
+        return Parent(node_id_of(row[0]), row[0], json.loads(row[1]), source)
 
 
 def _has_words(connection: sqlite3.Connection) -> bool:

@@ -15,7 +15,6 @@ from kope.memory.database import Database
 from kope.memory.encode import to_json
 from kope.memory.sessions import now
 from kope.memory.share import unit as units
-from kope.memory.share.bulk import copy_new
 from kope.memory.share.claimed import CONFLICT, Origins
 from kope.memory.share.dispute import dispute
 from kope.memory.share.hints import Hints
@@ -59,26 +58,25 @@ def _write(connection: sqlite3.Connection, looked: Looked, trusted: bool, progre
         _write_task(connection, row, origins)
     for row in passed.sessions.values():
         _write_session(connection, row, origins)
-    new, others = _sorted_out(connection, found.connection, passed, origins, taken)
-    copy_new(connection, found.connection, new, origins.of)
-    for name in others:
-        other = units.read_one(found.connection, name)
-        assert other is not None
-        _write_unit(connection, other, origins, taken)
-    for version in passed.versions:
-        if not _is_left_out(connection, version.id, version.origin_id, origins, taken):
-            _write_unit(connection, version, origins, taken)
-    new -= _refuse_circles(connection, taken)
-    _drop_unused(connection, passed)
+    disputed = {version.id for version in passed.versions}
     hints = Hints(connection, found.connection)
     learner = Learner(connection)
+    new: set[str] = set()
     for place, unit in enumerate(units.read_all(found.connection)):
-        if unit.id in new:
+        if place not in passed.refused and unit.id not in disputed:
             assert isinstance(unit, Unit)
-            learner.write(replace(unit, origin_id=origins.of(unit.origin_id)), hints.of_new(unit.id))
+            # What comes before its parent is learned from at the end.
+            if _write_unit(connection, unit, origins, taken, learner, new) and learner.knows_parent(unit):
+                learner.write(replace(unit, origin_id=origins.of(unit.origin_id)), hints.of_new(unit.id))
+            learner.flush_when_full()
         if place % 500 == 0:
             progress("taking in", place, taken.attempts)
     learner.flush()
+    for version in passed.versions:
+        _write_unit(connection, version, origins, taken, learner, new)
+        learner.flush()
+    _refuse_circles(connection, taken)
+    _drop_unused(connection, passed)
     set_aside(connection, hints.better_known())
     write_missing(connection, hints.of, lambda done, count: progress("learning", done, count))
     taken.without_vector = hints.without_vector
@@ -130,86 +128,63 @@ def _write_shared(
         connection.execute(f"UPDATE {table.name} SET {sets} WHERE {columns[0]} = ?", (*row[2:], row[0]))
 
 
-_IN_FILE = "SELECT id, content_digest, origin_id FROM attempts ORDER BY seq"
-_DIGEST = "SELECT content_digest FROM attempts WHERE id = ?"
 _FORGOTTEN = "SELECT 1 FROM forgotten WHERE attempt_id = ?"
-
-
-def _sorted_out(
-    connection: sqlite3.Connection, there: sqlite3.Connection, passed: Passed, origins: Origins, taken: Taken
-) -> tuple[set[str], list[str]]:
-    """Return the attempts of the file that are to be written: those that are new here, and other copies of known ones.
-
-    Without those of which the file itself holds several versions.
-    """
-    disputed = {version.id for version in passed.versions}
-    new: set[str] = set()
-    others = []
-    for place, (name, digest, origin_id) in enumerate(there.execute(_IN_FILE)):
-        if place in passed.refused or name in disputed or _is_left_out(connection, name, origin_id, origins, taken):
-            continue
-        known = connection.execute(_DIGEST, (name,)).fetchone()
-        if known is None:
-            new.add(name)
-        elif known[0] == digest:
-            taken.known += 1
-        else:
-            others.append(name)
-    taken.new += len(new)
-    return new, others
-
-
-def _is_left_out(connection: sqlite3.Connection, name: str, origin_id: str, origins: Origins, taken: Taken) -> bool:
-    """Whether an attempt is not wanted here: it was forgotten, or it is new and its origin is distrusted."""
-    if connection.execute(_FORGOTTEN, (name,)).fetchone() is not None:
-        taken.forgotten += 1
-        return True
-    if origins.trust(origin_id) == "distrusted" and connection.execute(_DIGEST, (name,)).fetchone() is None:
-        taken.distrusted += 1
-        return True
-    return False
-
-
 _KNOWN = "SELECT content_digest, original_digest, origin_id FROM attempts WHERE id = ?"
 _KNOWN_VERSION = "SELECT 1 FROM conflicts WHERE attempt_id = ? AND content_digest = ?"
 
 
-def _write_unit(connection: sqlite3.Connection, unit: Unit, origins: Origins, taken: Taken) -> None:
-    """Write a copy of an attempt of which another may be here, as far as it belongs into the database."""
+def _write_unit(
+    connection: sqlite3.Connection, unit: Unit, origins: Origins, taken: Taken, learner: Learner, new: set[str]
+) -> bool:
+    """Write an attempt as far as it belongs into the database; returns whether it is new there, and adds it to `new`.
+
+    New ones wait to be written with what they teach.
+    """
+    if connection.execute(_FORGOTTEN, (unit.id,)).fetchone() is not None:
+        taken.forgotten += 1
+        return False
+    if unit.id in new:  # a damaged file may hold an id twice
+        learner.flush()
     known = connection.execute(_KNOWN, (unit.id,)).fetchone()
     if known is None:
-        units.insert(connection, unit, origins.of(unit.origin_id))
+        if origins.trust(unit.origin_id) == "distrusted":
+            taken.distrusted += 1
+            return False
+        units.add(learner.waiting, unit, origins.of(unit.origin_id))
+        new.add(unit.id)
         taken.new += 1
-        return
+        return True
     digest, original, origin_id = known
     if digest == unit.content_digest or connection.execute(_KNOWN_VERSION, (unit.id, unit.content_digest)).fetchone():
         taken.known += 1
     elif origin_id == CONFLICT or (original or digest) != unit.claim:
+        learner.flush()
         dispute(connection, unit, origins, taken)
     elif unit.rank < (original is not None, digest):
+        learner.flush()
         set_aside(connection, (unit.id,))
         units.replace(connection, unit, origin_id)
         taken.completed += 1
     else:
         taken.known += 1
+    return False
 
 
 _LINEAGE = "SELECT id, parent_id FROM attempts WHERE parent_id IS NOT NULL"
 _NOT_OWN = "SELECT a.id FROM attempts AS a JOIN origins AS o ON o.id = a.origin_id WHERE o.trust <> 'own'"
 
 
-def _refuse_circles(connection: sqlite3.Connection, taken: Taken) -> set[str]:
+def _refuse_circles(connection: sqlite3.Connection, taken: Taken) -> None:
     """Remove what came in and leads back to itself: digests let two attempts name each other as parent."""
     circling = _circling(dict(connection.execute(_LINEAGE).fetchall()))
     if not circling:
-        return circling
+        return
     refused = {name for (name,) in connection.execute(_NOT_OWN) if name in circling}
     set_aside(connection, refused)
     for name in sorted(refused):
         connection.execute("DELETE FROM attempts WHERE id = ?", (name,))
         taken.new -= 1
         taken.refuse(f"attempt {name[:40]}", "it leads back to itself")
-    return refused
 
 
 def _circling(parents: dict[str, str]) -> set[str]:

@@ -14,16 +14,17 @@ from typing import Any
 
 from kope.memory.encode import pack, unpack
 from kope.memory.rows import ATTEMPT_COLUMNS, CASE_COLUMNS, TEXT_COLUMNS, AttemptRows, from_rows
+from kope.memory.share.bulk import Waiting
 from kope.memory.share.travel import BY_NAME
 from kope.memory.share.values import TEXT_LIMIT, UNPACKED_LIMIT, Kind, Replace, Unfit, parsed, replaced_in, unpacked
 from kope.model import Attempt
 
 _CASES_LIMIT = 10_000
-EXTRA_COLUMNS = ("origin_id", "content_digest", "original_digest")
-PROMPT_COLUMNS = ("id", "template", "tokens", "text")
+_EXTRA = ("origin_id", "content_digest", "original_digest")
+_PROMPT = ("id", "template", "tokens", "text")
 _SELECT = (
-    f"SELECT {', '.join(f'a.{name}' for name in (*ATTEMPT_COLUMNS, *EXTRA_COLUMNS))},"
-    f" {', '.join(f't.{name}' for name in TEXT_COLUMNS)}, c.source, {', '.join(f'p.{name}' for name in PROMPT_COLUMNS)}"
+    f"SELECT {', '.join(f'a.{name}' for name in (*ATTEMPT_COLUMNS, *_EXTRA))},"
+    f" {', '.join(f't.{name}' for name in TEXT_COLUMNS)}, c.source, {', '.join(f'p.{name}' for name in _PROMPT)}"
     " FROM attempts AS a LEFT JOIN attempt_texts AS t ON t.attempt_id = a.id"
     " LEFT JOIN candidates AS c ON c.id = a.candidate_id LEFT JOIN prompts AS p ON p.id = a.prompt_id"
 )
@@ -31,20 +32,20 @@ _ALL = _SELECT + " ORDER BY a.seq"
 _ONE = _SELECT + " WHERE a.id = ?"
 _CASES = f"SELECT {', '.join(CASE_COLUMNS)} FROM case_results WHERE attempt_id = ? ORDER BY position"
 
-_ATTEMPT_KINDS = tuple(BY_NAME["attempts"].columns[name] for name in (*ATTEMPT_COLUMNS, *EXTRA_COLUMNS))
+_ATTEMPT_KINDS = tuple(BY_NAME["attempts"].columns[name] for name in (*ATTEMPT_COLUMNS, *_EXTRA))
 _TEXT_KINDS = tuple(BY_NAME["attempt_texts"].columns[name] for name in TEXT_COLUMNS[:3])
 _CASE_KINDS = tuple(BY_NAME["case_results"].columns[name] for name in CASE_COLUMNS[:-1])
-_PROMPT_KINDS = tuple(BY_NAME["prompts"].columns[name] for name in PROMPT_COLUMNS[:3])
-INSERT = {
-    "attempts": f"INSERT INTO attempts ({', '.join((*ATTEMPT_COLUMNS, *EXTRA_COLUMNS))})"
-    f" VALUES ({', '.join('?' * (len(ATTEMPT_COLUMNS) + len(EXTRA_COLUMNS)))})",
+_PROMPT_KINDS = tuple(BY_NAME["prompts"].columns[name] for name in _PROMPT[:3])
+_INSERT = {
+    "attempts": f"INSERT INTO attempts ({', '.join((*ATTEMPT_COLUMNS, *_EXTRA))})"
+    f" VALUES ({', '.join('?' * (len(ATTEMPT_COLUMNS) + len(_EXTRA)))})",
     "attempt_texts": f"INSERT INTO attempt_texts (attempt_id, {', '.join(TEXT_COLUMNS)}) VALUES (?, ?, ?, ?, ?)",
     "case_results": f"INSERT INTO case_results (attempt_id, {', '.join(CASE_COLUMNS)})"
     f" VALUES ({', '.join('?' * (len(CASE_COLUMNS) + 1))})",
     "candidates": "INSERT INTO candidates (id, size_bytes, source) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
     "prompts": "INSERT INTO prompts (id, template, tokens, text) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
 }
-_CHANGED = ", ".join(f"{name} = ?" for name in (*ATTEMPT_COLUMNS[1:], *EXTRA_COLUMNS))
+_CHANGED = ", ".join(f"{name} = ?" for name in (*ATTEMPT_COLUMNS[1:], *_EXTRA))
 _UPDATE = f"UPDATE attempts SET {_CHANGED} WHERE id = ?"
 _UNUSED = (
     "DELETE FROM candidates WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM attempts WHERE candidate_id = ?1)",
@@ -324,34 +325,44 @@ def replaced_details(details: str, change: Replace) -> Any:
 
 def insert(connection: sqlite3.Connection, unit: Unit, origin_id: str) -> None:
     """Write an attempt that is not there yet, without what is derived from it."""
-    _insert_contents(connection, unit)
-    connection.execute(INSERT["attempts"], (*unit.rows.attempt, origin_id, unit.content_digest, unit.original_digest))
-    _insert_rest(connection, unit)
+    waiting = Waiting(connection)
+    add(waiting, unit, origin_id)
+    waiting.write()
+
+
+def add(waiting: Waiting, unit: Unit, origin_id: str) -> None:
+    """Have an attempt that is not there yet wait to be written, without what is derived from it."""
+    _add_contents(waiting, unit)
+    waiting.add(_INSERT["attempts"], (*unit.rows.attempt, origin_id, unit.content_digest, unit.original_digest))
+    _add_rest(waiting, unit)
 
 
 def replace(connection: sqlite3.Connection, unit: Unit, origin_id: str) -> None:
     """Write an attempt in the place of another version; source and prompt of that one go, unless others have them."""
     before = connection.execute("SELECT candidate_id, prompt_id FROM attempts WHERE id = ?", (unit.id,)).fetchone()
-    _insert_contents(connection, unit)
+    waiting = Waiting(connection)
+    _add_contents(waiting, unit)
+    waiting.write()
     for table in ("attempt_texts", "case_results"):
         connection.execute(f"DELETE FROM {table} WHERE attempt_id = ?", (unit.id,))
     values = (*unit.rows.attempt[1:], origin_id, unit.content_digest, unit.original_digest, unit.id)
     connection.execute(_UPDATE, values)
-    _insert_rest(connection, unit)
+    _add_rest(waiting, unit)
+    waiting.write()
     for statement, name in zip(_UNUSED, before, strict=True):
         if name is not None:
             connection.execute(statement, (name,))
 
 
-def _insert_contents(connection: sqlite3.Connection, unit: Unit) -> None:
+def _add_contents(waiting: Waiting, unit: Unit) -> None:
     if unit.source is not None:
         size_bytes = len(unpack(unit.source).encode("utf-8", "surrogatepass"))
-        connection.execute(INSERT["candidates"], (unit.rows.attempt[_CANDIDATE], size_bytes, unit.source))
+        waiting.add(_INSERT["candidates"], (unit.rows.attempt[_CANDIDATE], size_bytes, unit.source))
     if unit.prompt is not None:
-        connection.execute(INSERT["prompts"], unit.prompt)
+        waiting.add(_INSERT["prompts"], unit.prompt)
 
 
-def _insert_rest(connection: sqlite3.Connection, unit: Unit) -> None:
+def _add_rest(waiting: Waiting, unit: Unit) -> None:
     thought, plan, diagnostics, _ = unit.rows.texts
-    connection.execute(INSERT["attempt_texts"], (unit.id, thought, plan, diagnostics, unit.packed_details))
-    connection.executemany(INSERT["case_results"], [(unit.id, *case) for case in unit.rows.cases])
+    waiting.add(_INSERT["attempt_texts"], (unit.id, thought, plan, diagnostics, unit.packed_details))
+    waiting.add(_INSERT["case_results"], *((unit.id, *case) for case in unit.rows.cases))
