@@ -305,10 +305,8 @@ def id_twice_behind_the_back_of_its_index(path: Path) -> None:
     index = "sqlite_autoindex_attempts_1"
     with closing(sqlite3.connect(path)) as connection:
         unit = read_one(connection, first(path))
-        table, kept = connection.execute(
-            "SELECT (SELECT sql FROM sqlite_schema WHERE name = 'attempts'), rootpage FROM sqlite_schema WHERE name = ?",
-            (index,),
-        ).fetchone()
+        (table,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'attempts'").fetchone()
+        (kept,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (index,)).fetchone()
     assert unit is not None
     document = unit.document()
     at(document, "move", "another")
