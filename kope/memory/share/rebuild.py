@@ -65,8 +65,6 @@ _EDGE_TEXT = "INSERT INTO edge_texts (edge_id, text) VALUES (?, ?)"
 _USED = "INSERT INTO edges (id, origin_id, src, dst, kind) VALUES (?, ?, ?, ?, 'used') ON CONFLICT DO NOTHING"
 _HAS_WORDS = "SELECT 1 FROM sqlite_schema WHERE name = 'node_words'"
 _STEP = 500
-_REMEMBERED = 1_000
-"""Attempts of which plan and source are kept for those that started from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ class Learner:
         self._next_seq: int
         self._revision, self._next_seq = connection.execute(_NEXT).fetchone()
         self._with_words = _has_words(connection)
-        self._recent: dict[str, Parent] = {}
+        self._recent: dict[str, Parent] = {}  # those that wait; what is written may be replaced by another version
 
     def knows_parent(self, unit: Unit) -> bool:
         """Whether an attempt starts from nothing, or from one that was learned from or is in the database."""
@@ -179,8 +177,7 @@ class Learner:
     def flush(self) -> None:
         """Write what waits."""
         self.waiting.write()
-        # What others are likely to start from stays at hand: attempts of one session follow each other.
-        self._recent = dict(list(self._recent.items())[-_REMEMBERED:])
+        self._recent.clear()
 
     def flush_when_full(self) -> None:
         """Write what waits when that is much."""
