@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kope.confidential import without_secrets
 from kope.context.quote import clean, head_and_tail, one_line
 from kope.model import Attempt, Case, CaseInput, CaseResult, Diagnostic, Outcome, Task, TimeKind
 
@@ -124,7 +125,7 @@ def tried_text(history: Sequence[Attempt], count: int = 8) -> str:
     for attempt in history[-count:]:
         outcome = attempt.outcome
         came = f"{attempt.speedup:.2f}x" if outcome.ok and attempt.speedup else f"failed at {outcome.stage.value}"
-        thought = one_line(attempt.proposal.thought or attempt.proposal.reason, 160)
+        thought = one_line(without_secrets(attempt.proposal.thought or attempt.proposal.reason), 160)
         lines.append(f"{one_line(attempt.proposal.move)}: {came}" + (f"; {thought}" if thought else ""))
     return "\n".join(lines) or "nothing"
 
@@ -137,13 +138,14 @@ def feedback_text(attempt: Attempt, room: Room = ROOMS[0]) -> str:
         head += f", {attempt.speedup:.3f}x the first verified kernel, {attempt.step_ratio:.3f}x its parent"
     lines = [head, *_reason(attempt), *_diagnostics(outcome.diagnostics, room.diagnostics)]
     if not outcome.ok and outcome.log.strip():
-        lines += ["tool output:", head_and_tail(clean(outcome.log).strip(), room.log).strip()]
-    return "\n".join(lines)
+        log = without_secrets(clean(outcome.log))  # before it is cut: half a key would not look like one
+        lines += ["tool output:", head_and_tail(log.strip(), room.log).strip()]
+    return without_secrets("\n".join(lines))
 
 
 def _reason(attempt: Attempt) -> Iterator[str]:
     if attempt.proposal.reason:
-        yield f"reason: {one_line(attempt.proposal.reason)}"
+        yield f"reason: {one_line(without_secrets(attempt.proposal.reason))}"
 
 
 def _diagnostics(found: tuple[Diagnostic, ...], limit: int) -> Iterator[str]:
@@ -151,7 +153,7 @@ def _diagnostics(found: tuple[Diagnostic, ...], limit: int) -> Iterator[str]:
         place = f" at {item.file}:{item.line}" if item.line else ""
         case = f" in case {item.case_id}" if item.case_id else ""
         times = f" ({item.count} times)" if item.count > 1 else ""
-        remedy = f" -> {one_line(item.remedy)}" if item.remedy else ""
-        yield f"{item.severity} {item.kind}{place}{case}{times}: {one_line(item.message, 600)}{remedy}"
+        remedy = f" -> {one_line(without_secrets(item.remedy))}" if item.remedy else ""
+        yield f"{item.severity} {item.kind}{place}{case}{times}: {one_line(without_secrets(item.message), 600)}{remedy}"
     if len(found) > limit:
         yield f"[... {len(found) - limit} more diagnostics left out ...]"

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from kope.confidential import without_secrets
+
 _BACKTICKS = re.compile(r"`+")
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co")
 _ASCII_CONTROL = dict.fromkeys(code for code in (*range(32), 127) if chr(code) not in "\n\t")
@@ -51,7 +53,7 @@ def one_line(text: str, limit: int = 300) -> str:
 
 def as_name(text: str, limit: int = 40) -> str:
     """Return a name as it may stand in a sentence of ours: one word without spaces, whatever was put into it."""
-    return _NOT_NAME.sub("-", clean(text)).strip("-")[:limit] or "unnamed"
+    return _NOT_NAME.sub("-", without_secrets(clean(text))).strip("-")[:limit] or "unnamed"
 
 
 def head_and_tail(text: str, limit: int) -> str:

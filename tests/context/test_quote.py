@@ -130,8 +130,8 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-@pytest.mark.parametrize("place", ["memory", "documentation", "change"])
-def test_secrets_in_retrieved_text_do_not_reach_a_prompt(secret: str, place: str) -> None:
+@pytest.mark.parametrize("place", ["memory", "documentation", "feedback", "change"])
+def test_secrets_in_what_was_retrieved_or_printed_do_not_reach_a_prompt(secret: str, place: str) -> None:
     text = assemble(*_planted(f"before {secret} after", place)).text
     for line in secret.split("\n"):
         assert line not in text
