@@ -39,9 +39,7 @@ class BuildCache:
     """
 
     def __init__(self, root: Path, *, max_bytes: int = MAX_BYTES) -> None:
-        self.root = (
-            root.resolve()
-        )  # the sandbox shows folders by their real paths, and scratch folders lie below this one
+        self.root = root.resolve()  # scratch folders lie below it, and compilers name files by their real paths
         self.max_bytes = max_bytes
 
     def find(self, kind: str, key: str) -> Path | None:
