@@ -28,14 +28,16 @@ FORMS: tuple[re.Pattern[str], ...] = (
         r".*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
         re.DOTALL,
     ),
-    # a value given to what is named like a secret: quoted, or with a digit in it, which an expression rarely is
+    # a value given to what is named like a secret: quoted, or with a digit in it, which an expression rarely is; the
+    # digit is not looked for without end, so that no text takes more than a time in proportion to its length
     re.compile(
         r"(?:(?:api|secret|access|account|private|auth|client)[_-]?(?:key|token|secret)|passwd|password|pwd)"
         r"[\"']?[ \t]*[:=][ \t]*(?:\"(?!\[secret\])[^\"\n]{4,}\""
-        r"|'(?!\[secret\])[^'\n]{4,}'|(?=[^\s,;()]*[0-9])[^\s,;()\"'*\[\]]{6,})",
+        r"|'(?!\[secret\])[^'\n]{4,}'|(?=[^\s,;()]{0,200}[0-9])[^\s,;()\"'*\[\]]{6,})",
         re.IGNORECASE,
     ),
-    re.compile(r"\bsecret[\"']?[ \t]*[:=][ \t]*[\"']?(?=\S*\d)[\w+/=-]{16,}", re.IGNORECASE),
+    re.compile(r"\bsecret[\"']?[ \t]*[:=][ \t]*[\"']?(?=\S{0,200}\d)[\w+/=-]{16,}", re.IGNORECASE),
+    re.compile(r"_authToken[ \t]*=[ \t]*[^\s\"']{8,}"),
 )
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from kope import confidential
 
+# Parts are bounded, so that no text takes more than a time in proportion to its length: it may be a stranger's.
 _HOMES = (
     r"(?<![\w.])(?:/[\w.-]+)*?/(?:home|Users)/[^/\s\"'`:;,)\]}<>|]+(?:/[^\s\"'`:;,)\]}<>|]*)?",
     r"(?<![\w.])/root(?:/[^\s\"'`:;,)\]}<>|]*)?(?![\w-])",
@@ -29,10 +30,11 @@ _TLD = (
     "local|internal|intra|lan|corp|home|localdomain"
 )
 _NAMES = (
-    rf"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.(?:{_TLD})\b(?![.(\[])",
-    r"\b[a-z_][\w.-]*@[A-Za-z0-9][\w.-]*(?=:[~/])",
+    rf"\b[A-Za-z0-9._%+-]{{1,64}}@(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?:{_TLD})\b(?![.(\[])",
+    r"\b[a-z_][\w.-]{0,64}@[A-Za-z0-9][\w.-]{0,253}(?=:[~/])",
     # hosts of an internal network: three labels, or a hyphen, which no member of a C++ object has
-    r"(?i)\b(?=[a-z0-9.-]*[-.][a-z0-9-]+\.)(?:[a-z0-9][a-z0-9-]*\.)+(?:local|internal|intra|lan|corp|localdomain|home\.arpa)\b",
+    r"(?i)\b(?:(?:[a-z0-9][a-z0-9-]{0,62}\.){2,8}|[a-z0-9]{1,62}-[a-z0-9-]{0,62}\.)"
+    r"(?:local|internal|intra|lan|corp|localdomain|home\.arpa)\b",
 )
 _PUBLIC = (
     r"(?:www\.)?(?:apache\.org|github\.com|gitee\.com|gitcode\.com|hiascend\.com|huggingface\.co|arxiv\.org|pypi\.org|"
@@ -44,7 +46,7 @@ _ADDRESSES = (
     rf"(?<![\w.])(?!127\.|0\.0\.0\.0){_OCTET}\.{_OCTET}\.{_OCTET}\.{_OCTET}(?::\d{{1,5}})?(?![\w.])",
     r"(?i)(?<![\w:.])(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}(?![\w:])",
     r"(?i)(?<![\w:])(?:fe80|f[cd][0-9a-f]{2})::?(?:[0-9a-f]{1,4}:?){1,7}(?![\w:])",
-    r"\b[a-z]{2,}[a-z0-9]*(?:-[a-z0-9]+)+:\d{4,5}\b",
+    r"\b[a-z]{2}[a-z0-9]{0,61}(?:-[a-z0-9]{1,62}){1,8}:\d{4,5}\b",
 )
 _GATES = {
     confidential.FORMS[1].pattern: r"[_-][A-Za-z0-9_-]{20}",
@@ -63,7 +65,9 @@ _GATES = {
 }
 """Pattern -> a cheaper one that is in every match (of lower-case text, where the pattern ignores case): one that begins
 with a rare character is looked for twenty times as fast as one that begins with a class of common ones."""
-_OWN_RULES = frozenset({"ip_public", "private_key", "cloudant", "ibm_cloud_iam", "ibm_cos_hmac", "softlayer"})
+_OWN_RULES = frozenset(
+    {"ip_public", "private_key", "jwt", "npm", "cloudant", "ibm_cloud_iam", "ibm_cos_hmac", "softlayer"}
+)
 _COMMON = frozenset(
     {
         "root", "user", "users", "admin", "ubuntu", "debian", "centos", "runner", "build", "builder", "test", "tests",
