@@ -11,6 +11,7 @@ import hashlib
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -21,6 +22,7 @@ from kope.evaluate import plan, times
 from kope.evaluate.challenge import challenge_seed, fresh_values, other_shapes
 from kope.evaluate.draft import Draft
 from kope.evaluate.explain import learned_by_heart, wrong_when_timed
+from kope.evaluate.needed import needed_inputs
 from kope.evaluate.null_candidates import has_a_constant_output
 from kope.evaluate.prepared import CaseLibrary, PreparedCase, sha256_of
 from kope.evaluate.verify import Bench, GroupVerdict, Run, judge_in_order, launch_case
@@ -111,7 +113,7 @@ class Judgement:
             return Verdict.SCREENED
         rest = [item for item in everything if item.case.id not in small_runs]
         runs = small_runs | self.verify(built, plan.groups(rest), "verify")
-        self.check_times(timed, runs)
+        self.check_times(timed, runs, everything)
         self.challenge(built, everything)
         return Verdict.VERIFIED
 
@@ -210,7 +212,7 @@ class Judgement:
             elif run is not None and not found:
                 believed[launch.case_id] = run
         self.draft.add_times(believed.values(), self.bounds)
-        self.check_floor(believed)
+        self.check_floor(believed, everything)
         return believed
 
     def refuse(self, case_id: str, found: Sequence[Diagnostic]) -> None:
@@ -228,13 +230,26 @@ class Judgement:
             remedy = "read inputs through the tensors of the call; write only outputs and workspace"
             raise Stop(Stage.RUN, (Diagnostic("input-modified", message, remedy=remedy, case_id=case_id),))
 
-    def check_floor(self, runs: Mapping[str, CaseRun]) -> None:
-        """No time below what moving the case's bytes takes at peak bandwidth is believed."""
-        for case_id, run in runs.items():
-            if found := times.below_floor(run, self.draft.results[case_id].bound_us):
-                self.refuse(case_id, (found,))
+    def check_floor(self, runs: Mapping[str, CaseRun], cases: Sequence[PreparedCase]) -> None:
+        """No time below what moving a case's bytes takes at peak bandwidth is believed.
 
-    def check_times(self, timed: Mapping[str, CaseRun], verified: Mapping[str, CaseRun]) -> None:
+        Where a time is below that of whole inputs, as a slice's or a gather's may be, only what is needed counts.
+        """
+        for item in cases:
+            run = runs.get(item.case.id)
+            if run is None or not times.below_floor(run, self.bounds[item.case.id]):
+                continue
+            with self.recorded():
+                needed = needed_inputs(self.task, item, self.means.library)
+            launch = replace(launch_case(self.task, item, self.folder), inputs=needed)
+            self.bounds[item.case.id] = self.target.bound_us(launch)
+            self.draft.add_times([run], self.bounds)
+            if found := times.below_floor(run, self.bounds[item.case.id]):
+                self.refuse(item.case.id, (found,))
+
+    def check_times(
+        self, timed: Mapping[str, CaseRun], verified: Mapping[str, CaseRun], cases: Sequence[PreparedCase]
+    ) -> None:
         """Hold modelled times of both runs against each other; where the path differed, the run with data counts."""
         if self.target.time_kind is not TimeKind.MODELLED:
             return
@@ -247,7 +262,7 @@ class Judgement:
             elif fast is None or times.supersedes(fast, run):
                 replaced.append(run)
         self.draft.add_times(replaced, self.bounds)
-        self.check_floor({run.case_id: run for run in replaced})
+        self.check_floor({run.case_id: run for run in replaced}, cases)
         if replaced:
             case_id = replaced[0].case_id
             message = f"control flow depends on data in {len(replaced)} cases; their times come from the run with data"

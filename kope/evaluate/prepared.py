@@ -5,11 +5,12 @@ Inputs and reference outputs lie in two trees: a candidate's sandbox may be show
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,43 @@ class CaseLibrary:
                     fits = [file.spec for file in found] == [want.spec for want in item.wants]
                     self._publish(folder, item.case, found if fits else (), key)
         return [tuple(file for file in _tensor_files(self._found(key)) if file is not None) for key in keys]
+
+    def answer_hashes(
+        self, task: Task, item: PreparedCase, changed: Callable[[Path], Iterable[tuple[TensorFile | None, ...]]]
+    ) -> Iterator[str]:
+        """Run the reference on changed inputs of a case and yield, for those it accepts, what `want_hash` would be.
+
+        changed: gives the inputs, their files written to the folder it is called with.
+        """
+        with self.wants.stage() as folder:
+            copies = folder / "changed"
+            copies.mkdir()
+            jobs = [
+                (replace(item.case, id=f"{item.case.id}-changed{count}"), inputs)
+                for count, inputs in enumerate(changed(copies))
+            ]
+            with contextlib.suppress(ReferenceError_):
+                for outputs in self._answers(task, jobs, folder):
+                    yield sha256_of([_hash_file(output.path) for output in outputs])
+
+    def _answers(
+        self, task: Task, jobs: Sequence[tuple[Case, tuple[TensorFile | None, ...]]], folder: Path
+    ) -> Iterator[tuple[TensorFile, ...]]:
+        if task.origin is not None:
+            yield from (both.wants for _, both in self.origins.references(task, jobs, folder))
+        else:
+            yield from (outputs for _, outputs in self.runner.run(task, jobs, folder, keep_going=True))
+
+    def remembered(self, key: str, find: Callable[[], Sequence[float]]) -> tuple[float, ...]:
+        """Return numbers kept under a key beside the expected outputs, found once."""
+        if self._find(self.wants, key) is None:
+            facts = list(find())
+            with self.wants.stage() as folder:
+                entry = folder / "facts"
+                entry.mkdir()
+                _write_meta(entry, (), facts=facts)
+                self.wants.publish(entry, key)
+        return tuple(self._found(key)["facts"])
 
     def drop(self, prepared: PreparedCase) -> None:
         """Forget a case whose files cannot be trusted any more."""
@@ -243,9 +281,12 @@ def _file_entry(path: Path | None, spec: TensorSpec, digest: str) -> dict[str, A
 
 
 def _write_meta(
-    folder: Path, files: Sequence[Mapping[str, Any] | None], natives: Sequence[Mapping[str, Any]] = ()
+    folder: Path,
+    files: Sequence[Mapping[str, Any] | None],
+    natives: Sequence[Mapping[str, Any]] = (),
+    **facts: object,
 ) -> None:
-    (folder / _META).write_text(json.dumps({"files": list(files), "natives": list(natives)}))
+    (folder / _META).write_text(json.dumps({"files": list(files), "natives": list(natives), **facts}))
 
 
 def _hash_file(path: Path | None) -> str:

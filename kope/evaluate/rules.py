@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from kope.evaluate import challenge, compare, prepared
+from kope.evaluate import challenge, compare, needed, prepared
 from kope.evaluate.dtypes import FLOATS
 from kope.evaluate.inputs import INPUT_RULES
 from kope.evaluate.plan import SMALL_CASES
 from kope.model import Case, Task, Tolerance
 
-EVALUATOR_VERSION = 2
+EVALUATOR_VERSION = 3
 """Raised by hand whenever judging changes in a way the constants below do not show."""
 TIME_AGREEMENT = 0.01
 """How far two modelled times of the same case may differ before neither is believed."""
@@ -23,6 +23,7 @@ def evaluator_fingerprint() -> str:
         "compare": [compare.MEAN_SHARE, compare.INTEGER_MEAN_SHARE, compare.MISMATCH],
         "inputs": INPUT_RULES,
         "challenge": challenge.CHALLENGE_RULES,
+        "needed": needed.NEEDED_RULES,
         "small_cases": SMALL_CASES,
         "time_agreement": TIME_AGREEMENT,
     }

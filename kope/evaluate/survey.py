@@ -29,7 +29,8 @@ class Survey(Judgement):
         right = [item for item in fitting if item.case.id in runs]
         if right:
             timed = self.time(built, right)
-            self.check_times(timed, {case_id: run for case_id, run in runs.items() if case_id not in self.draft.failed})
+            left = {case_id: run for case_id, run in runs.items() if case_id not in self.draft.failed}
+            self.check_times(timed, left, right)
         if self.draft.failed:
             raise Stop(min(self.draft.failed.values(), key=list(Stage).index))
         self.challenge(built, fitting)

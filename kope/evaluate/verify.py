@@ -101,8 +101,9 @@ class Bench:
             message = f"case {case_id}: the run ended without a result for it"
             remedy = "the log shows what the program printed last"
             findings = (*findings, Diagnostic("no-result", message, remedy=remedy, case_id=case_id))
-        stage = Stage.PROFILE if any(finding.kind == "below-floor" for finding in findings) else Stage.RUN
-        return CaseVerdict(case_id, stage, False, None, run, findings, official=official_verdict(self.task, item, ()))
+        return CaseVerdict(
+            case_id, Stage.RUN, False, None, run, findings, official=official_verdict(self.task, item, ())
+        )
 
     def _compare(self, launch: LaunchCase, item: PreparedCase, run: CaseRun) -> CaseVerdict:
         comparisons: list[Comparison] = []

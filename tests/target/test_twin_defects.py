@@ -255,14 +255,14 @@ def test_a_case_that_fails_leaves_the_others_alone(twin: TwinTarget, tmp_path: P
     assert [one.ok for one in runs] == [True, False, True]
 
 
-def test_work_left_out_is_refused_by_its_time(twin: TwinTarget, tmp_path: Path) -> None:
+def test_work_left_out_shows_in_a_time_below_the_bound(twin: TwinTarget, tmp_path: Path) -> None:
     source = changed(
         kernel("exp"), "const uint64_t total = static_cast<uint64_t>(x.numel);", "const uint64_t total = 512;"
     )
     case = launch_case(call(4 << 20), tmp_path / "data", "c0")
     (one,) = twin.run(build(twin, source, tmp_path), [case], "time", tmp_path / "run", time_limit_s=60).cases
-    assert not one.ok and one.duration_us == ()
-    assert [found.kind for found in one.diagnostics] == ["below-floor"]
+    assert one.ok and one.bound_us is not None
+    assert 0.0 < one.duration_us[0] < one.bound_us
 
 
 def test_scalar_reads_make_the_time_data_dependent(twin: TwinTarget, tmp_path: Path) -> None:

@@ -157,22 +157,18 @@ class TwinTarget:
             found.append(
                 Diagnostic("not-run", "not run: a case before it stopped the program", "note", case_id=case.case_id)
             )
-        bound_us = self.bound_us(case)
         duration: tuple[float, ...] = ()
         if mode == "time" and answer.fields.get("scalar_read"):
             found.append(_data_dependent(case.case_id))
         clean = answer.state == "ended" and not any(one.severity == "error" for one in found)
-        if clean and 0.0 < answer.duration_us < bound_us * (1.0 - 1e-6):
-            found.append(_below_floor(answer.duration_us, bound_us, case.case_id))
-            clean = False
-        elif clean and answer.duration_us > 0.0:
+        if clean and answer.duration_us > 0.0:
             duration = (answer.duration_us,)
         return CaseRun(
             case.case_id,
             clean,
             tuple(found),
             duration,
-            bound_us,
+            self.bound_us(case),
             opprof.counters(answer.fields.get("launches", []), self.parameters) if duration else {},
             answer.control_flow,
         )
@@ -188,12 +184,3 @@ def _placed(death: Diagnostic, found: Sequence[Diagnostic], case_id: str) -> lis
 def _data_dependent(case_id: str) -> Diagnostic:
     text = "the kernel reads scalars from its data; without data its path, and so this time, may be another"
     return Diagnostic("data-dependent", text, "note", "verify all cases in full", case_id=case_id)
-
-
-def _below_floor(duration_us: float, bound_us: float, case_id: str) -> Diagnostic:
-    return Diagnostic(
-        "below-floor",
-        f"modelled time {duration_us:.3f} us is below the hardware bound {bound_us:.3f} us, so work was left out",
-        remedy="read every input and write every output; no time is given for this case",
-        case_id=case_id,
-    )
