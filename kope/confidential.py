@@ -37,7 +37,6 @@ FORMS: tuple[re.Pattern[str], ...] = (
         re.IGNORECASE,
     ),
     re.compile(r"\bsecret[\"']?[ \t]*[:=][ \t]*[\"']?(?=\S{0,200}\d)[\w+/=-]{16,}", re.IGNORECASE),
-    re.compile(r"_authToken[ \t]*=[ \t]*[^\s\"']{8,}"),
 )
 
 

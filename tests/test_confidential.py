@@ -19,7 +19,6 @@ SAMPLES = (
     "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
     'api_key = "hunter2222"',
     "secret: 0123456789abcdef",
-    "//registry.npmjs.org/:_authToken=" + "npm_" + "a1B2" * 9,
 )
 
 
