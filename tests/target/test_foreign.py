@@ -127,6 +127,40 @@ def test_given_tiling_takes_the_place_of_the_tiling_function(foreign: Foreign, t
     assert errors(wrong)[0][0] == "unwritten-output"
 
 
+def test_an_output_that_updates_an_input_is_the_parameter_called_ref(foreign: Foreign, tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.cpp"
+    kernel.write_text(
+        '#include "kernel_operator.h"\n'
+        "using namespace AscendC;\n"
+        'extern "C" __global__ __aicore__ void update(GM_ADDR var, GM_ADDR grad, GM_ADDR var_ref)\n'
+        "{\n"
+        "    TPipe pipe;\n"
+        "    TBuf<TPosition::VECCALC> buffer;\n"
+        "    pipe.InitBuffer(buffer, 512);\n"
+        "    LocalTensor<half> a = buffer.Get<half>(), b = a[64];\n"
+        "    GlobalTensor<half> from, step, to;\n"
+        "    from.SetGlobalBuffer((__gm__ half*)var);\n"
+        "    step.SetGlobalBuffer((__gm__ half*)grad);\n"
+        "    to.SetGlobalBuffer((__gm__ half*)var_ref);\n"
+        "    DataCopy(a, from, 64);\n"
+        "    DataCopy(b, step, 64);\n"
+        "    PipeBarrier<PIPE_ALL>();\n"
+        "    Sub(a, a, b, 64);\n"
+        "    PipeBarrier<PIPE_ALL>();\n"
+        "    DataCopy(to, a, 64);\n"
+        "}\n"
+    )
+    given = described(
+        tmp_path,
+        inputs=[tensor("var", 64, fill=5.0), tensor("grad", 64, fill=2.0)],
+        outputs=[tensor("var", 64)],
+        blocks=1,
+    )
+    run = foreign.run(kernel, given, output=tmp_path / "out")
+    assert (run.ok, run.diagnostics) == (True, ())
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "var.npy"), np.full(64, 3.0, np.float16))
+
+
 def json_of(folder: Path) -> dict[str, Any]:
     tiling = {"total": 100, "perCore": 100, "factor": 5.0}
     return {"inputs": [tensor("x", 100)], "outputs": [tensor("y", 100)], "tiling": tiling, "blocks": 1, "tiling_key": 1}

@@ -266,6 +266,11 @@ class KernelGlue:
             if parameter.pointer and not _TILING.fullmatch(parameter.name)
         ]
         lowered = {name.lower(): name for name in pointers}
+        given = {tensor.name.lower() for tensor in self._given.inputs}
+        for at in range(len(self._given.inputs), len(places)):  # an output that updates an input is called X_ref
+            updated = f"{places[at][0].lower()}_ref"
+            if places[at][0].lower() in given and updated in lowered:
+                places[at] = (updated, places[at][1])
         if all(name.lower() in lowered for name, _ in places):
             return {lowered[name.lower()]: expression for name, expression in places}
         tensors = [name for name in pointers if not _WORKSPACE.fullmatch(name)]
