@@ -4,7 +4,8 @@ Usage: scripts/bench twin --corpus DIR [--kind kernel|program] [--sample 40] [--
 a checkout fetched by the one who runs it. Kernels are `*/op_kernel/*.cpp` of operator projects, run with the tiling
 function of their project; programs are `*.asc` with a main, run between their own scripts/gen_data.py and
 scripts/verify_result.py. Files with cube, MIX or register code are left out by their text, programs for another chip by
-their CMakeLists.txt; what that wants to be told (`if(NOT DEFINED X)` with an error) is 1. One line per file, then counts.
+their CMakeLists.txt; what that wants to be told (`if(NOT DEFINED X)` with an error) is 1. Prints a line per file, then
+counts.
 """
 
 from __future__ import annotations
