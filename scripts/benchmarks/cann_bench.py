@@ -1,6 +1,6 @@
 """Are CANN Bench's inputs, references and verdicts here those of its own code? And what does its verdict cost?
 
-    scripts/bench cann_bench --corpus DIR [--largest 1] [--only exp,softmax] [--inputs-only]
+    scripts/bench cann_bench --corpus DIR [--largest 1] [--only exp,softmax] [--inputs-only | --no-verdicts]
 
 DIR is a checkout of the benchmark; it needs PyTorch (scripts/install torch). Of every case with at most so many MiB of
 input, the inputs and the outputs in the case's own dtypes are compared, bit by bit, with what the benchmark's own data
@@ -192,13 +192,27 @@ def compare_inputs(own: Own, case: Any, files: Sequence[TensorFile | None], tall
     return tensors, hook
 
 
-def judge(own: Own, task: Task, item: PreparedCase, case: Any, tally: Tally, folder: Path) -> None:
-    """Compare one case: inputs, outputs, verdicts."""
-    where = case.get_case_id_str()
+def compare_outputs(own: Own, item: PreparedCase, case: Any, tally: Tally) -> tuple[list[Any], list[Any]]:
+    """Compare one case's inputs and outputs, and return its own outputs in float64 and in the case's dtypes."""
     tensors, hook = compare_inputs(own, case, item.inputs, tally)
     golden, native = own.outputs(case, tensors, hook)
     files = [file.path.read_bytes() for file in item.natives if file.path is not None]
-    tally.same("outputs", [raw(tensor) for tensor in native] == files, where)
+    tally.same("outputs", [raw(tensor) for tensor in native] == files, case.get_case_id_str())
+    return golden, native
+
+
+def judge(
+    own: Own,
+    task: Task,
+    item: PreparedCase,
+    case: Any,
+    expected: tuple[list[Any], list[Any]],
+    tally: Tally,
+    folder: Path,
+) -> None:
+    """Compare both verdicts on one case. expected: its outputs in float64 and in the case's dtypes."""
+    where = case.get_case_id_str()
+    golden, native = expected
     if task.origin is not None and task.origin.recipe["index_rules"]:
         return
     right = [array_of(file) for file in item.natives]
@@ -225,6 +239,7 @@ def main() -> None:
     parser.add_argument("--largest", type=float, default=1.0, help="MiB of input")
     parser.add_argument("--only", default="")
     parser.add_argument("--inputs-only", action="store_true", help="leave out references and verdicts")
+    parser.add_argument("--no-verdicts", action="store_true", help="compare inputs and references only")
     asked = parser.parse_args()
     own, library, tally = Own(asked.corpus), wiring.case_library(config.load()), Tally()
     for task in read_suite(asked.corpus)[1]:
@@ -238,8 +253,11 @@ def main() -> None:
                     compare_inputs(own, own.cases[f"{task.origin.unit}_{case.id}"], files, tally)
                 continue
             for item in library.prepare(task, cases) if cases else ():
-                judge(own, task, item, own.cases[f"{task.origin.unit}_{item.case.id}"], tally, Path(folder))
-        print(f"{task.origin.unit}: {len(cases)} cases", flush=True)
+                case = own.cases[f"{task.origin.unit}_{item.case.id}"]
+                golden, native = compare_outputs(own, item, case, tally)
+                if not asked.no_verdicts:
+                    judge(own, task, item, case, (golden, native), tally, Path(folder))
+        print(f"{task.origin.unit}: {len(cases)} cases, {len(tally.different)} different so far", flush=True)
     for line in tally.different:
         print("different", line)
     per_element = {
