@@ -49,7 +49,9 @@ def has_a_constant_output(task: Task, prepared: PreparedCase, folder: Path) -> b
 
     Only its first values are looked at, so that asking costs little; `folder` takes a temporary file.
     """
-    return any(_is_constant(task, prepared, want, folder / "constant.bin") for want in prepared.wants)
+    return any(
+        _is_constant(task, prepared, want, folder / "constant.bin") for want in prepared.wants if want.spec.numel
+    )
 
 
 def _is_constant(task: Task, prepared: PreparedCase, want: TensorFile, got: Path) -> bool:

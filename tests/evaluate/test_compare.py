@@ -187,3 +187,11 @@ def test_many_wrong_elements_are_all_counted(tmp_path: Path) -> None:
 def test_scalars_are_compared(tmp_path: Path) -> None:
     assert compare(tmp_path, "float32", 2.5, 2.5).passed
     assert not compare(tmp_path, "float32", 2.6, 2.5).passed
+
+
+def test_an_output_without_elements_is_right_when_nothing_was_written(tmp_path: Path) -> None:
+    spec = TensorSpec("y", (0, 5), "float16")
+    nothing, something = tmp_path / "nothing.bin", tmp_path / "something.bin"
+    something.write_bytes(bytes(2))
+    assert compare_output(nothing, nothing, spec, DEFAULT_TOLERANCE["float16"]).passed
+    assert not compare_output(something, nothing, spec, DEFAULT_TOLERANCE["float16"]).passed

@@ -13,6 +13,7 @@ import pytest
 from kope.errors import ReferenceError_
 from kope.evaluate import CaseLibrary, ReferenceRunner
 from kope.evaluate.dtypes import file_dtype
+from kope.evaluate.null_candidates import has_a_constant_output
 from kope.evaluate.official import official_verdict
 from kope.evaluate.prepared import PreparedCase
 from kope.model import Task, TensorFile
@@ -129,7 +130,7 @@ def test_what_is_cached_is_not_made_again(cache: CaseLibrary) -> None:
         ("return None", "returned NoneType where a tensor is declared"),
         ("open('/etc/hostname').read()", r"case 1: (FileNotFound|Permission)Error"),
         ("import os; os._exit(3)", r"its process ended with status 3 \(it printed nothing\)"),
-        ("return x[:0], x[:0, :0]", "output values is empty"),
+        ("return x[:0], x[:0, :0]", "every output is empty"),
         ("return x, x, x", "returned 3 values, 2 are declared"),
     ],
 )
@@ -142,6 +143,16 @@ def test_a_suites_python_cannot_do_harm(tmp_path: Path, body: str, said: str) ->
     with pytest.raises(ReferenceError_, match=said) as caught:
         library.prepare(task, task.cases[:1])
     assert "\n" not in str(caught.value)
+
+
+def test_one_output_of_several_may_be_empty(tmp_path: Path) -> None:
+    shutil.copytree(SUITE, tmp_path / "tasks")
+    golden = tmp_path / "tasks" / "level2" / "peak" / "golden.py"
+    golden.write_text("import torch\ndef peak(x: torch.Tensor, dim: int):\n    return x, x[:0]\n")
+    task = load_operator(golden.parent)
+    (item,) = CaseLibrary(tmp_path / "cases", ReferenceRunner()).prepare(task, task.cases[:1])
+    assert [want.spec.numel > 0 for want in item.wants] == [True, False]
+    assert not has_a_constant_output(task, item, tmp_path)
 
 
 def test_a_file_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
