@@ -134,7 +134,8 @@ class OriginRunner:
     ) -> sandbox.Finished:
         largest = max(case_bytes(case) for case, _ in cases)
         total = sum(case_bytes(case) for case, _ in cases)
-        memory = min(_BASE_BYTES + _ROOM * largest, max(available_memory_bytes(), _BASE_BYTES))
+        available = available_memory_bytes()  # half of it, since another reference may run beside this one
+        memory = min(max(_BASE_BYTES + _ROOM * largest, available // 2), max(available, _BASE_BYTES))
         disk_bytes = (1 << 30) + 24 * total
         limits = sandbox.Limits(
             wall_s=len(cases) * _CASE_S + _MIB_S * (total >> 20),
