@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +227,14 @@ def test_calls_of_other_shapes_are_told_apart() -> None:
     task = task_of(samples)
     assert signature_of(task, task.cases[0]) != signature_of(task, task.cases[1]), "they differ in an attribute"
     assert source_of(samples).count("class Kernel") == 1, "one structure, one kernel"
+
+
+def test_a_call_with_nan_as_attribute_is_recognised_whatever_its_sign() -> None:
+    task = task_of([sample("a", lambda b, x: b.pointwise("exp", x), [((3, 4), F)], [F]) for _ in range(2)])
+    signs = [replace(task.cases[0], attrs={"scale": math.copysign(math.nan, sign)}) for sign in (1.0, -1.0)]
+    with_scale = replace(task, attrs={"scale": 1.0}, cases=(*signs, replace(task.cases[1], attrs={"scale": 1.0})))
+    found = [signature_of(with_scale, case) for case in with_scale.cases]
+    assert found[0] == found[1] != found[2]
 
 
 def test_a_sort_of_very_long_rows_is_refused() -> None:

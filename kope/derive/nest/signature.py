@@ -5,6 +5,7 @@ The emitted host code computes the same number of shapes, dtypes and attributes 
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -56,5 +57,6 @@ def _attr_words(value: Any) -> list[int]:
 
 
 def _bits(value: float) -> int:
-    """A number as the bits of a double."""
-    return int(struct.unpack("<Q", struct.pack("<d", float(value)))[0])
+    """A number as the bits of a double; every NaN as the one that text says, whatever sign a parser gave it."""
+    number = math.nan if math.isnan(value) else float(value)
+    return int(struct.unpack("<Q", struct.pack("<d", number))[0])
