@@ -13,7 +13,7 @@ from kope.errors import LaunchError, ToolMissing
 from kope.target.twin import TwinTarget
 from kope.target.twin.foreign import Foreign, ForeignRun, description, project
 
-from .launching import changed, line_of
+from .launching import KERNELS, changed, line_of
 
 HERE = Path(__file__).parent / "foreign"
 KERNEL = HERE / "project" / "op_kernel" / "scale.cpp"
@@ -93,6 +93,14 @@ def test_host_code_is_checked_by_the_compilers_own_sanitizer(twin: TwinTarget, t
     assert (run.ok, errors(run)) == (False, [("crash", 0)])
     assert f"program.asc:{line_of((tmp_path / 'program.asc').read_text(), 'few[argc + 1] = 1')}:" in run.log
     assert run_program(Foreign(twin), tmp_path, "    float *host", few + "    float *host").ok
+
+
+@pytest.mark.parametrize(("file", "kind"), [(KERNEL, "kernel"), (KERNELS / "add.asc", "candidate")])
+def test_the_compilers_sanitizer_is_refused_where_it_cannot_run(twin: TwinTarget, file: Path, kind: str) -> None:
+    if twin.builder.compiler.packaged:
+        pytest.skip("the packaged compiler has no sanitizers")
+    with pytest.raises(LaunchError, match=f"--sanitize is for programs with a main, and .* is a {kind}; leave it out"):
+        Foreign(twin, sanitize=True).run(file, None)
 
 
 def test_an_operator_project_runs_with_its_own_tiling_function(foreign: Foreign, tmp_path: Path) -> None:

@@ -145,6 +145,8 @@ class Foreign:
             raise LaunchError(f"there is no file {file}")
         text = include_files.read_text(file)
         kind = kind_of(text)
+        if self.sanitize and kind != "program":
+            raise LaunchError(f"--sanitize is for programs with a main, and {file} is a {kind}; leave it out")
         if kind == "candidate":
             return kind, (), self.target.build(Candidate.of(text), work)
         found = entries(text)
