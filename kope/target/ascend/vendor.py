@@ -121,7 +121,11 @@ ARCHITECTURES = (
 
 @dataclass(frozen=True, slots=True)
 class ChipNumbers:
-    """Published figures of a chip; 0 where none was found. Bandwidths are of the faster memory supplier."""
+    """Published figures of a chip; 0 where none was found.
+
+    Of variants with one name it is the fastest memory and the largest cache: what stands on these figures is the time
+    that no kernel can beat, and that must not refuse a right one. The twin's parameter sets hold the usual variant.
+    """
 
     vector_cores: int
     cube_cores: int
