@@ -23,7 +23,9 @@ RootOption = Annotated[
 IncludeOption = Annotated[list[Path] | None, typer.Option("--include", "-I", help="A folder with headers; repeatable.")]
 DefineOption = Annotated[list[str] | None, typer.Option("--define", "-D", help="NAME or NAME=VALUE; repeatable.")]
 ModeOption = Annotated[str, typer.Option("--checks", help="normal, strict, adversarial or off.")]
-SanitizeOption = Annotated[str | None, typer.Option("--sanitize", help="address: find errors in host and scalar code of programs.")]
+SanitizeOption = Annotated[
+    str | None, typer.Option("--sanitize", help="address: find errors in host and scalar code (programs).")
+]
 
 
 def register(app: typer.Typer) -> None:
